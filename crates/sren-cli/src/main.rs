@@ -1,0 +1,2 @@
+//! The `sren` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Images for sren: bundled MNIST, image folders, transformed test sets.

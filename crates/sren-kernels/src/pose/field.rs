@@ -1,0 +1,144 @@
+//! The pose field of a batch: what the estimator hands to the similarity convolution.
+
+use sren_math::Grid;
+
+use crate::error::{KernelError, Result};
+
+/// Scale, angle and confidence at every grid position of every image, with the `poses` best
+/// poses a position, best first. Arrays are `[batch, height, width, poses]`, confidence
+/// `[batch, height, width]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoseField {
+    grid: Grid,
+    batch: usize,
+    poses: usize,
+    scale: Vec<f32>,
+    angle: Vec<f32>,
+    weight: Vec<f32>,
+    confidence: Vec<f32>,
+}
+
+impl PoseField {
+    /// A field from its parts. Scales are finite and positive, angles finite, the weights of a
+    /// position non-negative with sum 1, confidences in 0..=1.
+    pub fn new(
+        grid: Grid,
+        batch: usize,
+        poses: usize,
+        scale: Vec<f32>,
+        angle: Vec<f32>,
+        weight: Vec<f32>,
+        confidence: Vec<f32>,
+    ) -> Result<Self> {
+        const OPERATION: &str = "PoseField";
+        let positions = batch * grid.len();
+        if poses == 0 {
+            return Err(KernelError::invalid(OPERATION, "at least 1 pose a position", "0"));
+        }
+        for (name, len, expected) in [
+            ("scale", scale.len(), positions * poses),
+            ("angle", angle.len(), positions * poses),
+            ("weight", weight.len(), positions * poses),
+            ("confidence", confidence.len(), positions),
+        ] {
+            if len != expected {
+                return Err(KernelError::invalid(
+                    OPERATION,
+                    format!("{expected} values of {name}"),
+                    format!("{len}"),
+                ));
+            }
+        }
+        let bad = |name: &str, expected: &str, value: Option<&f32>| match value {
+            Some(v) => Err(KernelError::invalid(OPERATION, expected, format!("{name} {v}"))),
+            None => Ok(()),
+        };
+        bad("scale", "finite scales > 0", scale.iter().find(|v| !(v.is_finite() && **v > 0.0)))?;
+        bad("angle", "finite angles", angle.iter().find(|v| !v.is_finite()))?;
+        bad(
+            "confidence",
+            "confidences in 0..=1",
+            confidence.iter().find(|v| !(0.0..=1.0).contains(*v)),
+        )?;
+        bad("weight", "weights in 0..=1", weight.iter().find(|v| !(0.0..=1.0).contains(*v)))?;
+        for sum in weight.chunks_exact(poses).map(|w| w.iter().sum::<f32>()) {
+            if (sum - 1.0).abs() > 1e-4 {
+                return Err(KernelError::invalid(
+                    OPERATION,
+                    "weights of a position with sum 1",
+                    format!("sum {sum}"),
+                ));
+            }
+        }
+        Ok(Self { grid, batch, poses, scale, angle, weight, confidence })
+    }
+
+    /// The field with scale 1, angle 0 and confidence 1 everywhere: similarity convolutions on it
+    /// are plain convolutions.
+    pub fn identity(grid: Grid, batch: usize) -> Self {
+        let n = batch * grid.len();
+        Self {
+            grid,
+            batch,
+            poses: 1,
+            scale: vec![1.0; n],
+            angle: vec![0.0; n],
+            weight: vec![1.0; n],
+            confidence: vec![1.0; n],
+        }
+    }
+
+    /// The same field with every scale set to `scale`: only rotations are followed.
+    pub fn with_scale(mut self, scale: f32) -> Result<Self> {
+        if !(scale.is_finite() && scale > 0.0) {
+            return Err(KernelError::invalid(
+                "PoseField::with_scale",
+                "a finite scale > 0",
+                format!("{scale}"),
+            ));
+        }
+        self.scale.fill(scale);
+        Ok(self)
+    }
+
+    /// The same field with every angle set to 0: only scalings are followed.
+    pub fn without_angle(mut self) -> Self {
+        self.angle.fill(0.0);
+        self
+    }
+
+    /// Where the poses were read.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// Number of images.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// Number of poses a position.
+    pub fn poses(&self) -> usize {
+        self.poses
+    }
+
+    /// Scales in image pixels, `[batch, height, width, poses]`.
+    pub fn scale(&self) -> &[f32] {
+        &self.scale
+    }
+
+    /// Angles in radians, `[batch, height, width, poses]`.
+    pub fn angle(&self) -> &[f32] {
+        &self.angle
+    }
+
+    /// Weights of the poses of a position, with sum 1, `[batch, height, width, poses]`.
+    pub fn weight(&self) -> &[f32] {
+        &self.weight
+    }
+
+    /// Confidence in 0..=1, `[batch, height, width]`; 0 where the image has no pose.
+    pub fn confidence(&self) -> &[f32] {
+        &self.confidence
+    }
+}

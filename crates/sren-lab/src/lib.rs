@@ -1,0 +1,1 @@
+//! Experiments with sren: measurements and reports.

@@ -1,0 +1,1 @@
+//! Scale and rotation equivariant networks for Burn.

@@ -1,7 +1,13 @@
 //! The hot loops of sren on plain slices: pose estimation and similarity convolution.
 
 mod error;
+pub mod norm;
+pub mod pool;
 pub mod pose;
+pub mod simconv;
+pub mod taps;
 
 pub use error::{KernelError, Result};
 pub use pose::PoseField;
+pub use simconv::SimConv;
+pub use taps::TapTable;

@@ -1,0 +1,342 @@
+//! Batch norm on channels-last rows, with what usually follows it fused in:
+//!
+//! ```text
+//! out = relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual)
+//! ```
+//! `relu` and `residual` are options. With a list of active rows, mean and variance are those of
+//! the active rows and all other rows of the output and of the gradients are exactly zero.
+
+use rayon::prelude::*;
+
+use crate::error::{KernelError, Result};
+use crate::simconv::check_len;
+
+/// A checked batch norm over `channels` channels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchNorm {
+    channels: usize,
+    epsilon: f32,
+    relu: bool,
+}
+
+/// Mean and variance of the rows of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statistics {
+    /// Mean of each channel.
+    pub mean: Vec<f32>,
+    /// Variance of each channel, the sum of squares divided by `count`.
+    pub variance: Vec<f32>,
+    /// Number of rows these are over.
+    pub count: usize,
+}
+
+/// What [`BatchNorm::backward`] gives back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NormGradients {
+    /// `[rows, channels]`.
+    pub input: Vec<f32>,
+    /// `[channels]`.
+    pub gamma: Vec<f32>,
+    /// `[channels]`.
+    pub beta: Vec<f32>,
+    /// `[rows, channels]`, if it was asked for.
+    pub residual: Option<Vec<f32>>,
+}
+
+/// The learned scale and shift of each channel.
+#[derive(Debug, Clone, Copy)]
+pub struct Affine<'a> {
+    /// `[channels]`.
+    pub gamma: &'a [f32],
+    /// `[channels]`.
+    pub beta: &'a [f32],
+}
+
+impl Statistics {
+    /// Moves running averages towards these statistics by `momentum`: the mean, and the variance
+    /// with the sum of squares divided by `count - 1`. Without any row nothing moves.
+    pub fn update_running(
+        &self,
+        running_mean: &mut [f32],
+        running_variance: &mut [f32],
+        momentum: f32,
+    ) -> Result<()> {
+        const OPERATION: &str = "Statistics::update_running";
+        check_len(OPERATION, "running_mean", running_mean, self.mean.len())?;
+        check_len(OPERATION, "running_variance", running_variance, self.variance.len())?;
+        if self.count == 0 {
+            return Ok(());
+        }
+        let unbiased = self.count as f32 / (self.count.max(2) - 1) as f32;
+        for (running, mean) in running_mean.iter_mut().zip(&self.mean) {
+            *running += momentum * (mean - *running);
+        }
+        for (running, variance) in running_variance.iter_mut().zip(&self.variance) {
+            *running += momentum * (unbiased * variance - *running);
+        }
+        Ok(())
+    }
+}
+
+/// Rows that one task of a reduction sums: fixed, so that sums do not depend on threads.
+const BLOCK_ROWS: usize = 1024;
+
+impl BatchNorm {
+    /// A batch norm; `epsilon` is added to the variance, `relu` fuses the activation in.
+    pub fn new(channels: usize, epsilon: f32, relu: bool) -> Result<Self> {
+        if channels == 0 {
+            return Err(KernelError::invalid("BatchNorm", "at least 1 channel", "0"));
+        }
+        if !(epsilon.is_finite() && epsilon > 0.0) {
+            let got = epsilon.to_string();
+            return Err(KernelError::invalid("BatchNorm", "a finite epsilon > 0", got));
+        }
+        Ok(Self { channels, epsilon, relu })
+    }
+
+    /// Mean and variance of `x` `[rows, channels]` over its active rows.
+    pub fn statistics(&self, x: &[f32], active: Option<&[u32]>) -> Result<Statistics> {
+        let rows = self.check_rows("BatchNorm::statistics", x, active)?;
+        let c = self.channels;
+        let count = rows.count();
+        // Sums about the first row's values: variance stays precise where the mean is large.
+        let first = match count {
+            0 => return Ok(Statistics { mean: vec![0.0; c], variance: vec![0.0; c], count }),
+            _ => &x[rows.get(0) * c..][..c],
+        };
+        let [sum, square] = rows.reduce(c, |row, [sum, square]| {
+            let x = &x[row * c..][..c];
+            for i in 0..c {
+                let d = x[i] - first[i];
+                sum[i] += d;
+                square[i] += d * d;
+            }
+        });
+        let n = count as f64;
+        let mean = (0..c).map(|i| (first[i] as f64 + sum[i] / n) as f32).collect();
+        let variance =
+            (0..c).map(|i| (square[i] / n - (sum[i] / n).powi(2)).max(0.0) as f32).collect();
+        Ok(Statistics { mean, variance, count })
+    }
+
+    /// Normalises `x` `[rows, channels]` with the given statistics (the batch's own in training,
+    /// running averages in inference).
+    pub fn forward(
+        &self,
+        x: &[f32],
+        affine: Affine,
+        statistics: &Statistics,
+        residual: Option<&[f32]>,
+        active: Option<&[u32]>,
+    ) -> Result<Vec<f32>> {
+        const OPERATION: &str = "BatchNorm::forward";
+        let rows = self.check_rows(OPERATION, x, active)?;
+        self.check_channels(OPERATION, affine, statistics)?;
+        if let Some(residual) = residual {
+            check_len(OPERATION, "residual", residual, x.len())?;
+        }
+        let c = self.channels;
+        let inverse = self.inverse_deviation(statistics);
+        let scale: Vec<f32> = affine.gamma.iter().zip(&inverse).map(|(g, i)| g * i).collect();
+        let shift: Vec<f32> =
+            (0..c).map(|i| affine.beta[i] - scale[i] * statistics.mean[i]).collect();
+        let floor = if self.relu { 0.0 } else { f32::NEG_INFINITY };
+        // Unlike `max`, lets not-a-number through: a diverged training shall be seen.
+        let clip = |value: f32| if value < floor { floor } else { value };
+        let mut output = vec![0.0; x.len()];
+        rows.for_each_mut(&mut output, c, |row, out| {
+            let x = &x[row * c..][..c];
+            match residual {
+                None => {
+                    for i in 0..c {
+                        out[i] = clip(scale[i] * x[i] + shift[i]);
+                    }
+                }
+                Some(residual) => {
+                    let residual = &residual[row * c..][..c];
+                    for i in 0..c {
+                        out[i] = clip(scale[i] * x[i] + shift[i] + residual[i]);
+                    }
+                }
+            }
+        });
+        Ok(output)
+    }
+
+    /// The gradients of training-mode [`forward`](Self::forward), where `statistics` are those of
+    /// `x` itself. `output` is what it gave (read for the ReLU only); `need_residual` asks for the
+    /// gradient by the residual.
+    #[allow(clippy::too_many_arguments)]
+    pub fn backward(
+        &self,
+        x: &[f32],
+        output: &[f32],
+        affine: Affine,
+        statistics: &Statistics,
+        grad_output: &[f32],
+        need_residual: bool,
+        active: Option<&[u32]>,
+    ) -> Result<NormGradients> {
+        const OPERATION: &str = "BatchNorm::backward";
+        let rows = self.check_rows(OPERATION, x, active)?;
+        self.check_channels(OPERATION, affine, statistics)?;
+        check_len(OPERATION, "grad_output", grad_output, x.len())?;
+        if self.relu {
+            check_len(OPERATION, "output", output, x.len())?;
+        }
+        if statistics.count != rows.count() {
+            return Err(KernelError::invalid(
+                OPERATION,
+                format!("statistics over {} rows", rows.count()),
+                statistics.count.to_string(),
+            ));
+        }
+        let c = self.channels;
+        let passed = |row: usize, i: usize| {
+            let g = grad_output[row * c + i];
+            if self.relu && output[row * c + i] <= 0.0 { 0.0 } else { g }
+        };
+        let mean = &statistics.mean;
+        let [beta, centred] = rows.reduce(c, |row, [beta, centred]| {
+            let x = &x[row * c..][..c];
+            for i in 0..c {
+                let g = passed(row, i);
+                beta[i] += g;
+                centred[i] += g * (x[i] - mean[i]);
+            }
+        });
+        let inverse = self.inverse_deviation(statistics);
+        let gamma: Vec<f32> = (0..c).map(|i| (centred[i] * inverse[i] as f64) as f32).collect();
+        // dx = gamma / sigma (g - mean(g) - (x - mean) / sigma^2 mean(g (x - mean)))
+        let n = rows.count().max(1) as f64;
+        let scale: Vec<f32> = affine.gamma.iter().zip(&inverse).map(|(g, i)| g * i).collect();
+        let slope: Vec<f32> =
+            (0..c).map(|i| (centred[i] / n * (inverse[i] as f64).powi(2)) as f32).collect();
+        let offset: Vec<f32> = beta.iter().map(|b| (b / n) as f32).collect();
+        let mut input = vec![0.0; x.len()];
+        rows.for_each_mut(&mut input, c, |row, out| {
+            let x = &x[row * c..][..c];
+            for i in 0..c {
+                out[i] = scale[i] * (passed(row, i) - offset[i] - slope[i] * (x[i] - mean[i]));
+            }
+        });
+        let residual = need_residual.then(|| {
+            let mut residual = vec![0.0; x.len()];
+            rows.for_each_mut(&mut residual, c, |row, out| {
+                (0..c).for_each(|i| out[i] = passed(row, i));
+            });
+            residual
+        });
+        let beta = beta.iter().map(|&b| b as f32).collect();
+        Ok(NormGradients { input, gamma, beta, residual })
+    }
+
+    fn inverse_deviation(&self, statistics: &Statistics) -> Vec<f32> {
+        statistics.variance.iter().map(|v| 1.0 / (v + self.epsilon).sqrt()).collect()
+    }
+
+    fn check_rows<'a>(
+        &self,
+        operation: &'static str,
+        x: &[f32],
+        active: Option<&'a [u32]>,
+    ) -> Result<Rows<'a>> {
+        if !x.len().is_multiple_of(self.channels) {
+            let expected = format!("rows of {} channels", self.channels);
+            return Err(KernelError::invalid(operation, expected, format!("{} values", x.len())));
+        }
+        let total = x.len() / self.channels;
+        if let Some(list) = active {
+            let ascending = list.windows(2).all(|pair| pair[0] < pair[1]);
+            if !ascending || list.last().is_some_and(|&last| last as usize >= total) {
+                let expected = format!("active rows ascending and below {total}");
+                let got = format!("{} rows up to {:?}", list.len(), list.iter().max());
+                return Err(KernelError::invalid(operation, expected, got));
+            }
+        }
+        Ok(Rows { total, active })
+    }
+
+    fn check_channels(
+        &self,
+        operation: &'static str,
+        affine: Affine,
+        statistics: &Statistics,
+    ) -> Result<()> {
+        check_len(operation, "gamma", affine.gamma, self.channels)?;
+        check_len(operation, "beta", affine.beta, self.channels)?;
+        check_len(operation, "mean", &statistics.mean, self.channels)?;
+        check_len(operation, "variance", &statistics.variance, self.channels)
+    }
+}
+
+/// The rows that count: all, or those listed.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    total: usize,
+    active: Option<&'a [u32]>,
+}
+
+impl Rows<'_> {
+    fn count(&self) -> usize {
+        self.active.map_or(self.total, <[u32]>::len)
+    }
+
+    fn get(&self, index: usize) -> usize {
+        self.active.map_or(index, |list| list[index] as usize)
+    }
+
+    /// Two sums a channel over all rows: f32 within a block, f64 over the blocks in their order.
+    fn reduce(
+        &self,
+        channels: usize,
+        add: impl Fn(usize, [&mut [f32]; 2]) + Sync,
+    ) -> [Vec<f64>; 2] {
+        let blocks: Vec<[Vec<f32>; 2]> = (0..self.count().div_ceil(BLOCK_ROWS))
+            .into_par_iter()
+            .map(|block| {
+                let (mut a, mut b) = (vec![0.0; channels], vec![0.0; channels]);
+                let end = self.count().min((block + 1) * BLOCK_ROWS);
+                for index in block * BLOCK_ROWS..end {
+                    add(self.get(index), [&mut a, &mut b]);
+                }
+                [a, b]
+            })
+            .collect();
+        let mut sums = [vec![0.0; channels], vec![0.0; channels]];
+        for block in &blocks {
+            for (sum, part) in sums.iter_mut().zip(block) {
+                sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part as f64);
+            }
+        }
+        sums
+    }
+
+    /// Writes the rows that count; `values` is `[total, channels]`.
+    fn for_each_mut(
+        &self,
+        values: &mut [f32],
+        channels: usize,
+        write: impl Fn(usize, &mut [f32]) + Sync,
+    ) {
+        let blocks = values.par_chunks_mut(BLOCK_ROWS * channels).enumerate();
+        blocks.for_each(|(block, values)| {
+            let first = block * BLOCK_ROWS;
+            match self.active {
+                None => {
+                    for (index, row) in values.chunks_exact_mut(channels).enumerate() {
+                        write(first + index, row);
+                    }
+                }
+                Some(list) => {
+                    let start = list.partition_point(|&row| (row as usize) < first);
+                    let end = list.partition_point(|&row| (row as usize) < first + BLOCK_ROWS);
+                    for &row in &list[start..end] {
+                        let at = (row as usize - first) * channels;
+                        write(row as usize, &mut values[at..][..channels]);
+                    }
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,236 @@
+//! Where a similarity convolution reads: the taps of every output position.
+//!
+//! The output position at image point p reads tap t = (tx, ty) of the `k x k` kernel, counted from
+//! its centre, at the place
+//! ```text
+//! (p - input.origin) / input.step + kappa * Lambda * R(Gamma) * t
+//! ```
+//! in index coordinates of the input grid: bilinear, zero outside. Tap offsets are in units of the
+//! input's step, so that `kappa * Lambda = 1`, `Gamma = 0` is the plain convolution in any stage.
+//!
+//! The table holds angle, spacing and weight of every position and pose (16 bytes), not
+//! the four indices and weights of every tap (32 bytes): these follow from it in a few
+//! instructions, which costs less than reading them from memory would.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use sren_math::Grid;
+
+use crate::error::{KernelError, Result};
+use crate::pose::PoseField;
+
+/// The unit vector (cos, sin) of an angle.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Direction {
+    pub(crate) cos: f32,
+    pub(crate) sin: f32,
+}
+
+/// One pose of one position: the direction of Gamma, the distance `kappa * Lambda` of neighbouring
+/// taps, and the weight of the pose.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Frame {
+    pub(crate) direction: Direction,
+    pub(crate) spacing: f32,
+    pub(crate) weight: f32,
+}
+
+/// A coordinate on the input grid as whole cells and the rest in 0..1. Held apart, so that the
+/// rest, and with it every interpolation weight, does not depend on how far from the origin the
+/// position is: translation by whole cells is exact.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Coordinate {
+    pub(crate) cell: i32,
+    pub(crate) rest: f32,
+}
+
+#[derive(Debug)]
+struct Table {
+    batch: usize,
+    poses: usize,
+    kernel_size: usize,
+    input: Grid,
+    output: Grid,
+    columns: Vec<Coordinate>,
+    rows: Vec<Coordinate>,
+    /// `[batch, height, width, poses]`.
+    frames: Vec<Frame>,
+}
+
+/// The taps of every output position of a batch. Made once for a pose field, an input grid and a
+/// kernel size; cheap to clone and shared by every layer that uses them.
+#[derive(Debug, Clone)]
+pub struct TapTable {
+    table: Arc<Table>,
+    active: Option<Arc<[u32]>>,
+    /// Angles at the positions of the input grid, `[batch, height, width]`.
+    input_directions: Option<Arc<[Direction]>>,
+}
+
+/// Longest batch, in positions, that the tables can number.
+const MAX_POSITIONS: usize = i32::MAX as usize;
+
+impl TapTable {
+    /// The taps of a convolution from the grid `input` to the grid of `field`. `kernel_size` is
+    /// odd; `kappa` turns a pose's scale into the distance of neighbouring taps. With
+    /// `active_only`, positions of confidence 0 are left out: their output is exactly zero.
+    pub fn new(
+        field: &PoseField,
+        input: &Grid,
+        kernel_size: usize,
+        kappa: f32,
+        active_only: bool,
+    ) -> Result<Self> {
+        const OPERATION: &str = "TapTable";
+        let invalid = |expected: &str, got: String| KernelError::invalid(OPERATION, expected, got);
+        if kernel_size.is_multiple_of(2) || kernel_size > 255 {
+            return Err(invalid("an odd kernel size up to 255", kernel_size.to_string()));
+        }
+        if !(kappa.is_finite() && kappa > 0.0) {
+            return Err(invalid("a finite kappa > 0", kappa.to_string()));
+        }
+        let output = *field.grid();
+        for (grid, name) in [(input, "input"), (&output, "output")] {
+            let positions = grid.len().checked_mul(field.batch());
+            if positions.is_none_or(|n| n > MAX_POSITIONS) {
+                let got = format!("{} images of {}x{}", field.batch(), grid.height, grid.width);
+                return Err(invalid("at most 2^31 - 1 positions", format!("{name} of {got}")));
+            }
+            let finite = [grid.step, grid.origin[0], grid.origin[1]].iter().all(|v| v.is_finite());
+            if !(finite && grid.step > 0.0) {
+                let got = format!("{name} with step {}, origin {:?}", grid.step, grid.origin);
+                return Err(invalid("grids of finite origin and step > 0", got));
+            }
+        }
+        let columns = axis(&output, input, 0, output.width);
+        let rows = axis(&output, input, 1, output.height);
+        let frames = frames(field, kappa);
+        if let Some(frame) = frames.iter().find(|frame| !frame.spacing.is_finite()) {
+            return Err(invalid("finite kappa * scale", frame.spacing.to_string()));
+        }
+        let active = active_only.then(|| active_positions(field));
+        let (batch, poses) = (field.batch(), field.poses());
+        let table =
+            Table { batch, poses, kernel_size, input: *input, output, columns, rows, frames };
+        Ok(Self { table: Arc::new(table), active, input_directions: None })
+    }
+
+    /// The same taps with the angles of the input grid's own pose field (its best pose), which
+    /// relative-pose kernels read.
+    pub fn with_input_poses(mut self, field: &PoseField) -> Result<Self> {
+        if field.grid() != self.input_grid() || field.batch() != self.batch() {
+            return Err(KernelError::invalid(
+                "TapTable::with_input_poses",
+                format!("{} images on {:?}", self.batch(), self.input_grid()),
+                format!("{} images on {:?}", field.batch(), field.grid()),
+            ));
+        }
+        let best = field.angle().par_chunks_exact(field.poses()).with_min_len(4096);
+        let directions: Vec<Direction> = best.map(|angles| direction(angles[0])).collect();
+        self.input_directions = Some(directions.into());
+        Ok(self)
+    }
+
+    /// Number of images.
+    pub fn batch(&self) -> usize {
+        self.table.batch
+    }
+
+    /// Number of weighted poses a position.
+    pub fn poses(&self) -> usize {
+        self.table.poses
+    }
+
+    /// Number of taps along one side of the kernel.
+    pub fn kernel_size(&self) -> usize {
+        self.table.kernel_size
+    }
+
+    /// The grid that is read.
+    pub fn input_grid(&self) -> &Grid {
+        &self.table.input
+    }
+
+    /// The grid that is written.
+    pub fn output_grid(&self) -> &Grid {
+        &self.table.output
+    }
+
+    /// Whether the input's poses are there, as relative-pose kernels need.
+    pub fn has_input_poses(&self) -> bool {
+        self.input_directions.is_some()
+    }
+
+    /// The positions that are computed, numbered through `[batch, height, width]`, ascending;
+    /// `None` where all are.
+    pub fn active(&self) -> Option<&[u32]> {
+        self.active.as_deref()
+    }
+
+    /// The active positions as a shared list, for the layers that follow (batch norm).
+    pub fn shared_active(&self) -> Option<Arc<[u32]>> {
+        self.active.clone()
+    }
+
+    /// Heap memory of the table in bytes.
+    pub fn bytes(&self) -> usize {
+        let table = &*self.table;
+        size_of_val(&table.frames[..])
+            + size_of_val(&table.columns[..])
+            + size_of_val(&table.rows[..])
+            + self.active().map_or(0, size_of_val)
+            + self.input_directions().map_or(0, size_of_val)
+    }
+
+    pub(crate) fn columns(&self) -> &[Coordinate] {
+        &self.table.columns
+    }
+
+    pub(crate) fn rows(&self) -> &[Coordinate] {
+        &self.table.rows
+    }
+
+    pub(crate) fn frames(&self) -> &[Frame] {
+        &self.table.frames
+    }
+
+    pub(crate) fn input_directions(&self) -> Option<&[Direction]> {
+        self.input_directions.as_deref()
+    }
+}
+
+/// The positions of confidence > 0, numbered through `[batch, height, width]`, ascending.
+pub fn active_positions(field: &PoseField) -> Arc<[u32]> {
+    let confident = |(index, &c): (usize, &f32)| (c > 0.0).then_some(index as u32);
+    field.confidence().iter().enumerate().filter_map(confident).collect()
+}
+
+fn direction(angle: f32) -> Direction {
+    let (sin, cos) = angle.sin_cos();
+    Direction { cos, sin }
+}
+
+fn frames(field: &PoseField, kappa: f32) -> Vec<Frame> {
+    let parts = field.scale().par_iter().zip(field.angle()).zip(field.weight()).with_min_len(4096);
+    let frame = |((&scale, &angle), &weight)| Frame {
+        direction: direction(angle),
+        spacing: kappa * scale,
+        weight,
+    };
+    parts.map(frame).collect()
+}
+
+/// The output's columns (axis 0) or rows (axis 1) in index coordinates of the input.
+fn axis(output: &Grid, input: &Grid, axis: usize, count: usize) -> Vec<Coordinate> {
+    let place = |i: usize| {
+        let point = output.origin[axis] + output.step * i as f64;
+        let index = (point - input.origin[axis]) / input.step;
+        // Beyond these bounds every tap is outside of any grid all the same.
+        let index = index.clamp(-1e9, 1e9);
+        let cell = index.floor();
+        // The nearest f32 of a rest just under 1 is 1: harmless, the interpolation is continuous.
+        Coordinate { cell: cell as i32, rest: (index - cell) as f32 }
+    };
+    (0..count).map(place).collect()
+}

@@ -1,0 +1,225 @@
+//! Batch norm over the active positions as a layer.
+
+use std::sync::Arc;
+
+use burn::backend::Dispatch;
+use burn::config::Config;
+use burn::module::{
+    Content, DisplaySettings, Flag, Initializer, Module, ModuleDisplay, Param, RunningState,
+};
+use burn::tensor::{Device, Tensor, TensorData, activation};
+use sren_kernels::norm::BatchNorm;
+
+use crate::conv::check_input;
+use crate::error::{Error, Result};
+use crate::ops::{InferencePlan, NormInference, NormPlan, SimilarityOps};
+
+/// Configuration of a [batch norm over active positions](MaskedBatchNorm).
+#[derive(Config, Debug)]
+pub struct MaskedBatchNormConfig {
+    /// Number of channels.
+    pub channels: usize,
+    /// Added to the variance.
+    #[config(default = 1e-5)]
+    pub epsilon: f64,
+    /// How far the running averages move towards a batch's statistics, 0 to 1.
+    #[config(default = 0.1)]
+    pub momentum: f64,
+    /// Whether a ReLU follows, in the same pass.
+    #[config(default = false)]
+    pub relu: bool,
+}
+
+/// `relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual)`, channels last; ReLU and
+/// residual are options. With a list of active positions the statistics are theirs, and all other
+/// positions of the output are exactly zero. Made by [`MaskedBatchNormConfig`].
+///
+/// Like Burn's own batch norm it normalises by the batch on an autodiff device, unless frozen, and
+/// by the running averages elsewhere.
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct MaskedBatchNorm {
+    /// Learned scale `[c]`.
+    pub gamma: Param<Tensor<1>>,
+    /// Learned shift `[c]`.
+    pub beta: Param<Tensor<1>>,
+    /// Whether training behaviour is enabled for this layer.
+    pub training: Param<Flag>,
+    /// Running average of the mean `[c]`.
+    pub running_mean: RunningState<Tensor<1>>,
+    /// Running average of the variance `[c]`.
+    pub running_var: RunningState<Tensor<1>>,
+    momentum: f64,
+    epsilon: f64,
+    relu: bool,
+}
+
+impl MaskedBatchNormConfig {
+    /// A new layer on `device`.
+    pub fn init(&self, device: &Device) -> Result<MaskedBatchNorm> {
+        BatchNorm::new(self.channels, self.epsilon as f32, self.relu)?;
+        if !(0.0..=1.0).contains(&self.momentum) {
+            return Err(Error::shape(
+                "MaskedBatchNormConfig::init",
+                "a momentum in 0..=1",
+                self.momentum.to_string(),
+            ));
+        }
+        let channels = [self.channels];
+        Ok(MaskedBatchNorm {
+            gamma: Initializer::Ones.init(channels, device),
+            beta: Initializer::Zeros.init(channels, device),
+            training: Param::from_bool(true),
+            running_mean: RunningState::new(Tensor::zeros(channels, device)),
+            running_var: RunningState::new(Tensor::ones(channels, device)),
+            momentum: self.momentum,
+            epsilon: self.epsilon,
+            relu: self.relu,
+        })
+    }
+}
+
+impl MaskedBatchNorm {
+    /// Normalises `[n, h, w, c]` over the positions of `active` (numbered through `[n, h, w]`,
+    /// ascending, as [`TapTable::shared_active`](crate::TapTable::shared_active) gives them) or,
+    /// without a list, over all.
+    pub fn forward(&self, input: Tensor<4>, active: Option<Arc<[u32]>>) -> Result<Tensor<4>> {
+        self.normalise(input, None, active)
+    }
+
+    /// [`forward`](Self::forward) with `residual` `[n, h, w, c]` added before the ReLU.
+    pub fn forward_residual(
+        &self,
+        input: Tensor<4>,
+        residual: Tensor<4>,
+        active: Option<Arc<[u32]>>,
+    ) -> Result<Tensor<4>> {
+        self.normalise(input, Some(residual), active)
+    }
+
+    fn normalise(
+        &self,
+        input: Tensor<4>,
+        residual: Option<Tensor<4>>,
+        active: Option<Arc<[u32]>>,
+    ) -> Result<Tensor<4>> {
+        const OPERATION: &str = "MaskedBatchNorm::forward";
+        let [channels] = self.gamma.dims();
+        let [n, h, w, _] = input.dims();
+        check_input(OPERATION, &input, [n, h, w, channels])?;
+        if let Some(residual) = &residual {
+            check_input(OPERATION, residual, input.dims())?;
+        }
+        if let Some(list) = &active {
+            check_active(OPERATION, list, n * h * w)?;
+        }
+        let norm = BatchNorm::new(channels, self.epsilon as f32, self.relu)?;
+        let plan = NormPlan { norm, relu: self.relu, active };
+        if !input.device().is_autodiff() {
+            return Ok(self.infer(input, residual, plan));
+        }
+        if !self.training.is_enabled() {
+            return Ok(self.infer_on_graph(input, residual, plan.active));
+        }
+        Ok(self.train_step(input, residual, plan))
+    }
+
+    fn train_step(
+        &self,
+        input: Tensor<4>,
+        residual: Option<Tensor<4>>,
+        plan: NormPlan,
+    ) -> Tensor<4> {
+        let device = input.device();
+        let [n, h, w, _] = input.dims();
+        let count = plan.active.as_ref().map_or(n * h * w, |list| list.len());
+        let (output, mean, variance) = <Dispatch as SimilarityOps>::norm_train(
+            input.into_dispatch(),
+            self.gamma.val().into_dispatch(),
+            self.beta.val().into_dispatch(),
+            residual.map(Tensor::into_dispatch).into(),
+            plan,
+        );
+        // A batch without any active position says nothing about mean and variance.
+        if count > 0 {
+            for (running, batch) in [(&self.running_mean, mean), (&self.running_var, variance)] {
+                let batch = Tensor::<1>::from_dispatch(batch).detach();
+                let old = running.value_sync().to_device(&device);
+                let new = old.mul_scalar(1.0 - self.momentum).add(batch.mul_scalar(self.momentum));
+                running.update(new.detach());
+            }
+        }
+        Tensor::from_dispatch(output)
+    }
+
+    fn infer(&self, input: Tensor<4>, residual: Option<Tensor<4>>, plan: NormPlan) -> Tensor<4> {
+        let values = |running: &RunningState<Tensor<1>>| -> Vec<f32> {
+            running.value().into_data().iter::<f32>().collect()
+        };
+        let (mean, variance) = (values(&self.running_mean), values(&self.running_var));
+        Tensor::from_dispatch(<Dispatch as NormInference>::norm_inference(
+            input.into_dispatch(),
+            self.gamma.val().into_dispatch(),
+            self.beta.val().into_dispatch(),
+            residual.map(Tensor::into_dispatch).into(),
+            InferencePlan { plan, mean, variance },
+        ))
+    }
+
+    /// A frozen layer inside of a training network: the same formula from Burn's own operators,
+    /// so that gradients pass.
+    fn infer_on_graph(
+        &self,
+        input: Tensor<4>,
+        residual: Option<Tensor<4>>,
+        active: Option<Arc<[u32]>>,
+    ) -> Tensor<4> {
+        let device = input.device();
+        let [n, h, w, channels] = input.dims();
+        let mean = self.running_mean.value().to_device(&device);
+        let variance = self.running_var.value().to_device(&device);
+        let scale = self.gamma.val() / (variance + self.epsilon).sqrt();
+        let shift = self.beta.val() - mean * scale.clone();
+        let broad = |values: Tensor<1>| values.reshape([1, 1, 1, channels]);
+        let mut output = input * broad(scale) + broad(shift);
+        if let Some(residual) = residual {
+            output = output + residual;
+        }
+        if self.relu {
+            output = activation::relu(output);
+        }
+        if let Some(list) = active {
+            let mut mask = vec![0.0f32; n * h * w];
+            list.iter().for_each(|&position| mask[position as usize] = 1.0);
+            output = output * Tensor::from_data(TensorData::new(mask, [n, h, w, 1]), &device);
+        }
+        output
+    }
+}
+
+/// Refuses a list that does not name positions below `positions` in ascending order.
+fn check_active(operation: &'static str, list: &[u32], positions: usize) -> Result<()> {
+    let ascending = list.windows(2).all(|pair| pair[0] < pair[1]);
+    let last = list.last().copied();
+    if ascending && last.is_none_or(|last| (last as usize) < positions) {
+        return Ok(());
+    }
+    let expected = format!("active positions ascending and below {positions}");
+    Err(Error::shape(operation, expected, format!("{} up to {last:?}", list.len())))
+}
+
+impl ModuleDisplay for MaskedBatchNorm {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new().with_new_line_after_attribute(false).optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        let [channels] = self.gamma.dims();
+        content
+            .add("channels", &channels)
+            .add("momentum", &self.momentum)
+            .add("epsilon", &self.epsilon)
+            .add("relu", &self.relu)
+            .optional()
+    }
+}

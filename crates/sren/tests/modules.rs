@@ -1,0 +1,237 @@
+//! The modules as parts of a user's network: equivariance of a stack, records, refusals.
+
+mod support;
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use sren::{
+    Equivariance, Error, Frames, Grid, MaskedBatchNorm, MaskedBatchNormConfig, PoseField, Result,
+    SimConv2d, SimConv2dConfig, pool,
+};
+use support::{assert_close, device, poses, tensor};
+
+/// Stem with stride 2, residual block, pools: what a user would write.
+#[derive(Module, Debug)]
+struct Stack {
+    stem: SimConv2d,
+    norm: MaskedBatchNorm,
+    conv: SimConv2d,
+    residual: MaskedBatchNorm,
+}
+
+impl Stack {
+    fn new(relative_pose: bool, device: &Device) -> Result<Self> {
+        let norm = || MaskedBatchNormConfig::new(8).with_relu(true).init(device);
+        Ok(Self {
+            stem: SimConv2dConfig::new([2, 8], 5).with_stride(2).with_kappa(0.6).init(device)?,
+            norm: norm()?,
+            conv: SimConv2dConfig::new([8, 8], 3)
+                .with_bias(false)
+                .with_relative_pose(relative_pose)
+                .init(device)?,
+            residual: norm()?,
+        })
+    }
+
+    /// Features `[n, h / 2, w / 2, 8]`.
+    fn features(&self, x: Tensor<4>, frames: &Frames) -> Result<Tensor<4>> {
+        let [_, height, width, _] = x.dims();
+        let taps = self.stem.taps(frames, &Grid::pixels(height, width))?;
+        let grid = *taps.output_grid();
+        let active = taps.shared_active();
+        let x = self.norm.forward(self.stem.forward(x, &taps)?, active.clone())?;
+        let y = self.conv.forward(x.clone(), &self.conv.taps(frames, &grid)?)?;
+        self.residual.forward_residual(y, x, active)
+    }
+
+    /// `[n, 16]`.
+    fn pooled(&self, x: Tensor<4>, frames: &Frames) -> Result<Tensor<2>> {
+        let [_, height, width, _] = x.dims();
+        let grid = Grid::pixels(height, width).cell_centred(2)?;
+        let gate = frames.gate(&grid, &x.device())?;
+        let z = self.features(x, frames)? * gate.clone();
+        Ok(Tensor::cat(vec![pool::global_max(z.clone())?, pool::gated_mean(z, gate)?], 1))
+    }
+}
+
+/// A 90-degree turn of `[n, s, s, c]`: the image of (x, y) is (s - 1 - y, x).
+fn turn(x: Tensor<4>) -> Tensor<4> {
+    x.swap_dims(1, 2).flip([2])
+}
+
+/// The pose field of the turned image.
+fn turned(field: &PoseField) -> PoseField {
+    let grid = *field.grid();
+    let (n, side) = (field.batch(), grid.width);
+    let move_to = |source: &[f32], add: f32| {
+        let mut target = vec![0.0; source.len()];
+        for image in 0..n {
+            for row in 0..side {
+                for column in 0..side {
+                    let to = (image * side + column) * side + (side - 1 - row);
+                    target[to] = source[(image * side + row) * side + column] + add;
+                }
+            }
+        }
+        target
+    };
+    PoseField::new(
+        grid,
+        n,
+        1,
+        move_to(field.scale(), 0.0),
+        move_to(field.angle(), std::f32::consts::FRAC_PI_2),
+        field.weight().to_vec(),
+        move_to(field.confidence(), 0.0),
+    )
+    .unwrap()
+}
+
+#[test]
+fn turning_the_image_turns_the_features_and_keeps_the_pools() -> Result<()> {
+    let device = device();
+    let grid = Grid::pixels(12, 12).cell_centred(2)?;
+    for (relative_pose, active_only) in [(false, false), (false, true), (true, true)] {
+        let stack = Stack::new(relative_pose, &device)?;
+        let x = tensor(1, [2, 12, 12, 2], &device);
+        let field = poses(5, grid, 2, 0.7);
+        let frames = |field: PoseField| {
+            Ok::<_, Error>(
+                Frames::new(vec![field], Equivariance::Similarity)?.with_active_only(active_only),
+            )
+        };
+        let (upright, rotated) = (frames(field.clone())?, frames(turned(&field))?);
+        let expected = turn(stack.features(x.clone(), &upright)?);
+        let got = stack.features(turn(x.clone()), &rotated)?;
+        assert_close("features", &got, &expected, 1e-5);
+        let expected = stack.pooled(x.clone(), &upright)?;
+        assert_close("pools", &stack.pooled(turn(x), &rotated)?, &expected, 1e-5);
+    }
+    Ok(())
+}
+
+#[test]
+fn without_equivariance_it_is_the_plain_network() -> Result<()> {
+    let device = device();
+    let stack = Stack::new(false, &device)?;
+    let x = tensor(1, [2, 12, 12, 2], &device);
+    let grid = Grid::pixels(12, 12).cell_centred(2)?;
+    let plain = Frames::plain(&[grid], 2)?;
+    let frozen = Frames::new(vec![poses(5, grid, 2, 0.5)], Equivariance::None)?;
+    let expected = stack.features(x.clone(), &plain)?;
+    assert_close("features", &stack.features(x, &frozen)?, &expected, 0.0);
+    Ok(())
+}
+
+#[test]
+fn equivariance_freezes_what_it_does_not_follow() -> Result<()> {
+    let field = poses(5, Grid::pixels(4, 5), 2, 0.5);
+    let rotation = Equivariance::Rotation.freeze(field.clone())?;
+    assert!(rotation.scale().iter().all(|&s| s == 1.0));
+    assert_eq!(rotation.angle(), field.angle());
+    let scale = Equivariance::Scale.freeze(field.clone())?;
+    assert!(scale.angle().iter().all(|&a| a == 0.0));
+    assert_eq!(scale.scale(), field.scale());
+    assert_eq!(Equivariance::Similarity.freeze(field.clone())?, field);
+    Ok(())
+}
+
+#[test]
+fn layers_share_their_taps() -> Result<()> {
+    let device = device();
+    let grid = Grid::pixels(6, 6);
+    let frames =
+        Frames::new(vec![poses(1, grid, 2, 0.5)], Equivariance::Similarity)?.with_active_only(true);
+    let layer = |c| SimConv2dConfig::new([c, 4], 3).init(&device);
+    let shared = |c| Ok::<_, Error>(layer(c)?.taps(&frames, &grid)?.shared_active().unwrap());
+    assert!(std::sync::Arc::ptr_eq(&shared(4)?, &shared(7)?));
+    Ok(())
+}
+
+#[test]
+fn records_bring_back_the_same_network() -> Result<()> {
+    let device = device();
+    let grid = Grid::pixels(12, 12).cell_centred(2)?;
+    let frames = Frames::new(vec![poses(5, grid, 2, 0.7)], Equivariance::Similarity)?;
+    let x = tensor(1, [2, 12, 12, 2], &device);
+    let stack = Stack::new(false, &device)?;
+    stack.pooled(x.clone(), &frames)?; // moves the running averages
+    let other = Stack::new(false, &device)?.load_record(stack.valid().into_record());
+    let x = x.without_autodiff();
+    let expected = stack.valid().pooled(x.clone(), &frames)?;
+    assert_close("pooled", &other.valid().pooled(x, &frames)?, &expected, 0.0);
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_an_error() -> Result<()> {
+    let device = device();
+    let grid = Grid::pixels(6, 6);
+    let frames = Frames::new(vec![poses(1, grid, 2, 0.5)], Equivariance::Similarity)?;
+    let layer = SimConv2dConfig::new([3, 4], 3).init(&device)?;
+    let taps = layer.taps(&frames, &grid)?;
+    for shape in [[2, 6, 6, 4], [1, 6, 6, 3], [2, 5, 6, 3], [2, 6, 7, 3]] {
+        let error = layer.forward(tensor(1, shape, &device), &taps).unwrap_err();
+        assert!(error.to_string().contains("expected input of [2, 6, 6, 3], got"), "{error}");
+    }
+    let wide = SimConv2dConfig::new([3, 4], 5).init(&device)?;
+    assert!(wide.forward(tensor(1, [2, 6, 6, 3], &device), &taps).is_err());
+    let relative = SimConv2dConfig::new([3, 4], 3).with_relative_pose(true).init(&device)?;
+    assert!(relative.forward(tensor(1, [2, 6, 6, 3], &device), &taps).is_err());
+    let taps = relative.taps(&frames, &grid)?;
+    assert!(relative.forward(tensor(1, [2, 6, 6, 3], &device), &taps).is_ok());
+    let strided = SimConv2dConfig::new([3, 4], 3).with_stride(2).init(&device)?;
+    assert!(strided.taps(&frames, &grid).unwrap_err().to_string().starts_with("Frames::field"));
+
+    for config in [
+        SimConv2dConfig::new([3, 4], 2),
+        SimConv2dConfig::new([0, 4], 3),
+        SimConv2dConfig::new([3, 0], 3),
+        SimConv2dConfig::new([3, 4], 3).with_stride(0),
+        SimConv2dConfig::new([3, 4], 3).with_kappa(f64::NAN),
+    ] {
+        assert!(config.init(&device).is_err(), "{config}");
+    }
+    assert!(MaskedBatchNormConfig::new(0).init(&device).is_err());
+    assert!(MaskedBatchNormConfig::new(3).with_epsilon(0.0).init(&device).is_err());
+    assert!(MaskedBatchNormConfig::new(3).with_momentum(2.0).init(&device).is_err());
+
+    let norm = MaskedBatchNormConfig::new(3).init(&device)?;
+    let x = || tensor(1, [2, 2, 2, 3], &device);
+    assert!(norm.forward(tensor(1, [2, 2, 2, 4], &device), None).is_err());
+    assert!(norm.forward_residual(x(), tensor(1, [2, 2, 1, 3], &device), None).is_err());
+    assert!(norm.forward(x(), Some([3, 1].into())).is_err());
+    assert!(norm.forward(x(), Some([8].into())).is_err());
+    assert!(pool::gated_mean(x(), tensor(1, [2, 2, 2, 3], &device)).is_err());
+    assert!(pool::global_max(Tensor::zeros([2, 0, 2, 3], &device)).is_err());
+
+    assert!(Frames::new(vec![], Equivariance::None).is_err());
+    let twice = vec![poses(1, grid, 2, 0.5), poses(2, grid, 2, 0.5)];
+    assert!(Frames::new(twice, Equivariance::None).is_err());
+    let mixed = vec![poses(1, grid, 2, 0.5), poses(2, Grid::pixels(3, 3), 1, 0.5)];
+    assert!(Frames::new(mixed, Equivariance::None).is_err());
+    Ok(())
+}
+
+#[test]
+fn inputs_in_another_memory_order_are_read_right() -> Result<()> {
+    let device = device();
+    let grid = Grid::pixels(6, 5);
+    let frames = Frames::new(vec![poses(1, grid, 2, 1.0)], Equivariance::Similarity)?;
+    let layer = SimConv2dConfig::new([3, 4], 3).init(&device)?;
+    let taps = layer.taps(&frames, &grid)?;
+    let channels_first: Tensor<4> = tensor(1, [2, 3, 6, 5], &device);
+    let leaf = channels_first.require_grad();
+    let view = leaf.clone().permute([0, 2, 3, 1]);
+    let copy = Tensor::from_data(view.to_data(), &device).require_grad();
+    let got = layer.forward(view, &taps)?;
+    let expected = layer.forward(copy.clone(), &taps)?;
+    assert_close("output", &got, &expected, 0.0);
+    // A gradient that arrives in another order, too.
+    let upstream = tensor(3, [2, 4, 6, 5], &device);
+    let loss = |output: Tensor<4>| (output.permute([0, 3, 1, 2]) * upstream.clone()).sum();
+    let (got, expected) = (loss(got).backward(), loss(expected).backward());
+    let got = leaf.grad(&got).unwrap().permute([0, 2, 3, 1]);
+    assert_close("gradient", &got, &copy.grad(&expected).unwrap(), 1e-6);
+    Ok(())
+}

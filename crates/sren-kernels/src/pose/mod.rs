@@ -1,5 +1,10 @@
 //! The pose half of the crate: from a batch of images to a field of local frames.
 
+mod canvas;
 mod field;
+mod plan;
+mod rings;
 
+pub use canvas::Images;
 pub use field::PoseField;
+pub use plan::PosePlan;

@@ -1,0 +1,103 @@
+//! The pattern that the pose estimator looks for, turned and scaled, at every pixel.
+//!
+//! `h(r, theta) = r^-2 g(ln r) sum_{k1} a_{k1} cos(k1 theta)`: a few angular harmonics times a
+//! bump in ln r. It equals the representation of [`FourierArgand`] with m = -2 and
+//! `h_{+-k1,k2} = a_{k1} / 2 * exp(-(tau w k2)^2 / 2) * tau w / sqrt(2 pi)`.
+
+use num_complex::Complex64;
+
+use crate::error::{MathError, Result};
+use crate::fourier_argand::{Annulus, FourierArgand};
+
+/// The template and the weight `lambda^(q-2)` of its correlation at scale lambda.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoseTemplate {
+    /// Width of the bump in ln r.
+    pub tau: f64,
+    /// Scale weight: 0 is L1, 1 is L2 normalisation of the template, 2 the paper's literal
+    /// (unnormalised) correlation, with which most pixels read the largest scale.
+    pub q: f64,
+    /// Angular harmonics `(k1, a_{k1})`, k1 >= 0.
+    pub angular: Vec<(u32, f64)>,
+    /// Keep only `|k2| <= K2` radial frequencies of the bump, which makes it cyclic in ln r as in
+    /// the paper; `None` keeps the bump itself.
+    pub radial_order: Option<usize>,
+}
+
+impl Default for PoseTemplate {
+    /// One angular lobe ("which side is brighter"), tau and q as tuned on training images.
+    fn default() -> Self {
+        Self { tau: 0.4, q: -0.25, angular: vec![(1, 1.0)], radial_order: None }
+    }
+}
+
+impl PoseTemplate {
+    /// The default template with the paper's literal weight, q = 2.
+    pub fn paper() -> Self {
+        Self { q: 2.0, ..Self::default() }
+    }
+
+    /// Refuses parameters that describe no template.
+    pub fn check(&self) -> Result<()> {
+        const OPERATION: &str = "PoseTemplate";
+        if !(self.tau.is_finite() && self.tau > 0.0) {
+            return Err(MathError::new(OPERATION, "a width tau > 0", format!("{}", self.tau)));
+        }
+        if !self.q.is_finite() {
+            return Err(MathError::new(OPERATION, "a finite weight q", format!("{}", self.q)));
+        }
+        if self.angular.len() > crate::pose::MAX_TERMS {
+            return Err(MathError::new(
+                OPERATION,
+                format!("at most {} angular harmonics", crate::pose::MAX_TERMS),
+                format!("{}", self.angular.len()),
+            ));
+        }
+        let turns = self.angular.iter().any(|(k1, a)| *k1 > 0 && *a != 0.0);
+        if !turns || self.angular.iter().any(|(_, a)| !a.is_finite()) {
+            return Err(MathError::new(
+                OPERATION,
+                "angular harmonics with finite weights, one with k1 > 0 not 0",
+                format!("{:?}", self.angular),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The bump at `delta = ln r - ln lambda`.
+    pub fn radial(&self, delta: f64, annulus: &Annulus) -> f64 {
+        match self.radial_order {
+            None => (-0.5 * (delta / self.tau).powi(2)).exp(),
+            Some(order) => {
+                let w = annulus.frequency();
+                (-(order as i64)..=order as i64)
+                    .map(|k2| self.radial_coefficient(k2, w) * (k2 as f64 * w * delta).cos())
+                    .sum()
+            }
+        }
+    }
+
+    /// The template as a representation on `annulus`, with radial frequencies `|k2| <= order`.
+    pub fn fourier_argand(&self, annulus: Annulus, order: usize) -> Result<FourierArgand> {
+        self.check()?;
+        let order = self.radial_order.map_or(order, |own| own.min(order)) as i64;
+        let k1_max = self.angular.iter().map(|(k1, _)| *k1).max().unwrap_or(0) as i64;
+        let mut coefficients = Vec::new();
+        for k1 in -k1_max..=k1_max {
+            let share = if k1 == 0 { 1.0 } else { 0.5 };
+            let a: f64 =
+                self.angular.iter().filter(|(k, _)| *k as i64 == k1.abs()).map(|(_, a)| a).sum();
+            for k2 in -order..=order {
+                let c = share * a * self.radial_coefficient(k2, annulus.frequency());
+                coefficients.push(Complex64::from(c));
+            }
+        }
+        FourierArgand::new(annulus, -2.0, [k1_max as usize, order as usize], coefficients)
+    }
+
+    /// The Fourier coefficient of the bump, repeated with period `2 pi / w`.
+    fn radial_coefficient(&self, k2: i64, w: f64) -> f64 {
+        let x = self.tau * w;
+        (-0.5 * (x * k2 as f64).powi(2)).exp() * x / std::f64::consts::TAU.sqrt()
+    }
+}

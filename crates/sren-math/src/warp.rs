@@ -1,0 +1,120 @@
+//! The action of Sim(2) on images: `(L_T f)(x) = f(T^-1 x)`, zero outside of f.
+
+use crate::error::Result;
+use crate::image::Image;
+use crate::similarity::Similarity;
+
+/// How an image is read between its pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Interpolation {
+    /// Tent weights on the 2 x 2 nearest pixels.
+    #[default]
+    Bilinear,
+    /// Keys' cubic convolution (a = -1/2) on the 4 x 4 nearest pixels.
+    Cubic,
+}
+
+/// The fixed point of the rotation and scaling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum About {
+    /// The middle of the image.
+    #[default]
+    Centre,
+    /// Pixel (0, 0).
+    Origin,
+}
+
+/// `L_T image`, on a canvas of the image's own size.
+pub fn warp(image: &Image, transform: &Similarity, about: About, how: Interpolation) -> Image {
+    let full = match about {
+        About::Centre => transform.about(image.centre()),
+        About::Origin => *transform,
+    };
+    let inverse = full.inverse();
+    let (height, width, channels) = (image.height(), image.width(), image.channels());
+    let mut data = vec![0.0; height * width * channels];
+    for (i, pixel) in data.chunks_exact_mut(channels).enumerate() {
+        let point = inverse.apply([(i % width) as f64, (i / width) as f64]);
+        sample(image, point, how, pixel);
+    }
+    Image::from_parts(height, width, channels, data)
+}
+
+/// The image enlarged or reduced to `height x width`, corners of the outermost pixels kept; each
+/// axis is scaled by its own factor and, where reduced, averaged over the pixels it covers.
+pub fn resize(image: &Image, height: usize, width: usize) -> Result<Image> {
+    let rows = resample_axis(image.height(), height);
+    let columns = resample_axis(image.width(), width);
+    let channels = image.channels();
+    let mut data = vec![0.0f32; height * width * channels];
+    for (i, pixel) in data.chunks_exact_mut(channels).enumerate() {
+        for &(y, wy) in &rows[i / width] {
+            for &(x, wx) in &columns[i % width] {
+                let start = (y * image.width() + x) * channels;
+                for (out, v) in pixel.iter_mut().zip(&image.data()[start..start + channels]) {
+                    *out += (wy * wx) as f32 * v;
+                }
+            }
+        }
+    }
+    Image::new(height, width, channels, data)
+}
+
+/// For every new index the old indices and weights (sum 1) of a tent of width max(1, old/new).
+fn resample_axis(old: usize, new: usize) -> Vec<Vec<(usize, f64)>> {
+    let factor = old as f64 / new.max(1) as f64;
+    let radius = factor.max(1.0);
+    (0..new)
+        .map(|i| {
+            let centre = (i as f64 + 0.5) * factor - 0.5;
+            let first = (centre - radius).floor().max(0.0) as usize;
+            let last = ((centre + radius).ceil() as usize).min(old - 1);
+            let mut taps: Vec<_> = (first..=last)
+                .map(|j| (j, (1.0 - (j as f64 - centre).abs() / radius).max(0.0)))
+                .filter(|(_, w)| *w > 0.0)
+                .collect();
+            let sum: f64 = taps.iter().map(|(_, w)| w).sum();
+            taps.iter_mut().for_each(|(_, w)| *w /= sum);
+            taps
+        })
+        .collect()
+}
+
+/// The image at any point, one value a channel.
+pub fn sample(image: &Image, [x, y]: [f64; 2], how: Interpolation, out: &mut [f32]) {
+    let (reach, kernel): (i64, fn(f64) -> f64) = match how {
+        Interpolation::Bilinear => (1, tent),
+        Interpolation::Cubic => (2, keys_cubic),
+    };
+    out.fill(0.0);
+    let (width, height) = (image.width() as i64, image.height() as i64);
+    if !(x > -2.0 && y > -2.0 && x < width as f64 + 2.0 && y < height as f64 + 2.0) {
+        return;
+    }
+    let (left, top) = (x.floor() as i64 + 1 - reach, y.floor() as i64 + 1 - reach);
+    for row in top.max(0)..(top + 2 * reach).min(height) {
+        let wy = kernel(y - row as f64);
+        for column in left.max(0)..(left + 2 * reach).min(width) {
+            let weight = (wy * kernel(x - column as f64)) as f32;
+            let start = (row * width + column) as usize * image.channels();
+            for (o, v) in out.iter_mut().zip(&image.data()[start..]) {
+                *o += weight * v;
+            }
+        }
+    }
+}
+
+fn tent(t: f64) -> f64 {
+    (1.0 - t.abs()).max(0.0)
+}
+
+fn keys_cubic(t: f64) -> f64 {
+    let t = t.abs();
+    if t < 1.0 {
+        (1.5 * t - 2.5) * t * t + 1.0
+    } else if t < 2.0 {
+        ((-0.5 * t + 2.5) * t - 4.0) * t + 2.0
+    } else {
+        0.0
+    }
+}

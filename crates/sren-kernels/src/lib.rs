@@ -4,6 +4,7 @@ mod error;
 pub mod norm;
 pub mod pool;
 pub mod pose;
+mod simd;
 pub mod simconv;
 pub mod taps;
 

@@ -71,6 +71,9 @@ pub struct TapTable {
 /// Longest batch, in positions, that the tables can number.
 const MAX_POSITIONS: usize = i32::MAX as usize;
 
+/// Longest side of a grid: beyond it f32 does not hold every whole number.
+const MAX_SIDE: usize = 1 << 24;
+
 impl TapTable {
     /// The taps of a convolution from the grid `input` to the grid of `field`. `kernel_size` is
     /// odd; `kappa` turns a pose's scale into the distance of neighbouring taps. With
@@ -91,11 +94,19 @@ impl TapTable {
             return Err(invalid("a finite kappa > 0", kappa.to_string()));
         }
         let output = *field.grid();
+        if input.is_empty() {
+            let got = format!("{}x{}", input.height, input.width);
+            return Err(invalid("an input grid of at least 1 position", got));
+        }
         for (grid, name) in [(input, "input"), (&output, "output")] {
             let positions = grid.len().checked_mul(field.batch());
             if positions.is_none_or(|n| n > MAX_POSITIONS) {
                 let got = format!("{} images of {}x{}", field.batch(), grid.height, grid.width);
                 return Err(invalid("at most 2^31 - 1 positions", format!("{name} of {got}")));
+            }
+            if grid.height.max(grid.width) > MAX_SIDE {
+                let got = format!("{name} of {}x{}", grid.height, grid.width);
+                return Err(invalid("grids of at most 2^24 rows and columns", got));
             }
             let finite = [grid.step, grid.origin[0], grid.origin[1]].iter().all(|v| v.is_finite());
             if !(finite && grid.step > 0.0) {

@@ -4,19 +4,27 @@
 
 use rayon::prelude::*;
 
-use super::forward::tile_len;
 use super::gather::{gather, scatter};
-use super::product::{Matrix, multiply};
+use super::plan::{Group, Plan};
+use super::product::{Packed, Rows, RowsMut, add_transposed_product, multiply};
 use super::tile::{Positions, Tile};
 use super::{Gradients, SimConv};
+use crate::simd::LineBuffer;
 use crate::taps::TapTable;
 
 /// The images of one thread: their positions, their first pixel, their share of the input's
 /// gradient.
-struct Group<'a> {
+struct Share<'a> {
     positions: Positions<'a>,
     first_pixel: usize,
     grad_input: Option<&'a mut [f32]>,
+}
+
+/// A share's part of the sums over all positions.
+struct Partial {
+    /// Transposed: `[c_out, k * k * tap_width]`.
+    weight: Vec<f32>,
+    bias: Vec<f32>,
 }
 
 pub(super) fn backward(
@@ -28,91 +36,122 @@ pub(super) fn backward(
     need_input: bool,
 ) -> Gradients {
     let mut grad_input = need_input.then(|| vec![0.0; input.len()]);
-    let groups = groups(conv, taps, grad_input.as_deref_mut());
-    let mut partial: Vec<(Vec<f32>, Vec<f32>)> = groups
+    let shares = shares(conv, taps, grad_input.as_deref_mut());
+    let rows = weight.len() / conv.c_out;
+    let plan = Plan::new(conv, taps);
+    let pack = |group: Group| {
+        let weight = &weight[group.first * conv.c_out..][..group.width * conv.c_out];
+        Packed::transposed(weight, conv.c_out, group.width)
+    };
+    let transposed: Vec<Packed> = match need_input {
+        true => plan.groups().map(pack).collect(),
+        false => Vec::new(),
+    };
+    let partial: Vec<Partial> = shares
         .into_par_iter()
         .with_max_len(1)
-        .map(|group| backward_group(conv, taps, input, weight, grad_output, group))
+        .map(|share| share_backward(conv, taps, plan, input, &transposed, grad_output, share))
         .collect();
-    let (mut grad_weight, mut grad_bias) = match partial.is_empty() {
-        true => (vec![0.0; weight.len()], vec![0.0; conv.c_out]),
-        false => partial.remove(0),
-    };
-    for (weight, bias) in partial {
-        grad_weight.iter_mut().zip(&weight).for_each(|(sum, part)| *sum += part);
-        grad_bias.iter_mut().zip(&bias).for_each(|(sum, part)| *sum += part);
+    let mut grad_bias = vec![0.0; conv.c_out];
+    for part in &partial {
+        grad_bias.iter_mut().zip(&part.bias).for_each(|(sum, part)| *sum += part);
     }
+    let mut grad_weight = vec![0.0; weight.len()];
+    // Square blocks keep both sides of the transposition in cache.
+    const SIDE: usize = 16;
+    grad_weight.par_chunks_mut(SIDE * conv.c_out).enumerate().for_each(|(block, out)| {
+        let first = block * SIDE;
+        for column in (0..conv.c_out).step_by(SIDE) {
+            for part in &partial {
+                for c in column..(column + SIDE).min(conv.c_out) {
+                    let from = &part.weight[c * rows + first..];
+                    for (out, value) in out.chunks_exact_mut(conv.c_out).zip(from) {
+                        out[c] += value;
+                    }
+                }
+            }
+        }
+    });
     Gradients { input: grad_input, weight: grad_weight, bias: grad_bias }
 }
 
-/// Shares the images out, as many groups as threads, each with about as many positions.
-fn groups<'a>(
+/// Shares the images out, one share a thread, each with about as many positions.
+fn shares<'a>(
     conv: &SimConv,
     taps: &'a TapTable,
     mut grad_input: Option<&'a mut [f32]>,
-) -> Vec<Group<'a>> {
-    let positions = Positions::of(taps);
+) -> Vec<Share<'a>> {
+    let all = Positions::of(taps);
     let (images, threads) = (taps.batch(), rayon::current_num_threads().max(1));
     let (pixels, per_image) = (taps.input_grid().len(), taps.output_grid().len());
-    let mut groups = Vec::new();
+    let before = |image: usize| all.count_before(image * per_image);
+    let mut shares = Vec::new();
     let mut image = 0;
     for part in 1..=threads {
-        let start = positions.count_before(image * per_image);
-        let wanted = positions.len() * part / threads;
-        let mut next = image;
-        while next < images
-            && (part == threads || start.max(wanted) > positions.count_before(next * per_image))
-        {
-            next += 1;
+        let wanted = all.len() * part / threads;
+        let next = match part == threads {
+            true => images,
+            false => (image..images).find(|&next| before(next) >= wanted).unwrap_or(images),
+        };
+        if next > image {
+            let values = (next - image) * pixels * conv.c_in;
+            shares.push(Share {
+                positions: all.slice(before(image), before(next)),
+                first_pixel: image * pixels,
+                grad_input: grad_input.as_mut().and_then(|rest| rest.split_off_mut(..values)),
+            });
         }
-        if next == image {
-            continue;
-        }
-        let end = positions.count_before(next * per_image);
-        let share = (next - image) * pixels * conv.c_in;
-        groups.push(Group {
-            positions: positions.slice(start, end),
-            first_pixel: image * pixels,
-            grad_input: grad_input.as_mut().and_then(|rest| rest.split_off_mut(..share)),
-        });
         image = next;
     }
-    groups
+    shares
 }
 
-fn backward_group(
+fn share_backward(
     conv: &SimConv,
     taps: &TapTable,
+    plan: Plan,
     input: &[f32],
-    weight: &[f32],
+    transposed: &[Packed],
     grad_output: &[f32],
-    group: Group,
-) -> (Vec<f32>, Vec<f32>) {
-    let Group { positions, first_pixel, mut grad_input } = group;
-    let width = taps.kernel_size().pow(2) * conv.tap_width();
-    let length = tile_len(width);
-    let mut grad_weight = vec![0.0; weight.len()];
-    let mut grad_bias = vec![0.0; conv.c_out];
-    let (mut tile, mut panel, mut grads) = (Tile::default(), Vec::new(), Vec::new());
-    for start in (0..positions.len()).step_by(length) {
-        let here = positions.slice(start, (start + length).min(positions.len()));
-        let rows = here.len();
-        tile.fill(taps, here, conv.relative_pose);
-        panel.resize(rows * width, 0.0);
-        grads.clear();
-        for index in 0..rows {
-            let row = &grad_output[here.get(index) * conv.c_out..][..conv.c_out];
-            grad_bias.iter_mut().zip(row).for_each(|(sum, g)| *sum += g);
-            grads.extend_from_slice(row);
+    share: Share,
+) -> Partial {
+    let Share { positions: all, first_pixel, mut grad_input } = share;
+    let (c_out, width) = (conv.c_out, taps.kernel_size().pow(2) * conv.tap_width());
+    let mut sums = Partial { weight: vec![0.0; width * c_out], bias: vec![0.0; c_out] };
+    let (mut tile, mut panel, mut rows) = (Tile::default(), LineBuffer::default(), Vec::new());
+    for start in (0..all.len()).step_by(plan.positions) {
+        let positions = all.slice(start, (start + plan.positions).min(all.len()));
+        let n = positions.len();
+        let grads = match positions {
+            Positions::Range(start, end) => &grad_output[start * c_out..end * c_out],
+            Positions::List(list) => {
+                rows.clear();
+                for &position in list {
+                    rows.extend_from_slice(&grad_output[position as usize * c_out..][..c_out]);
+                }
+                &rows[..]
+            }
+        };
+        for row in grads.chunks_exact(c_out) {
+            sums.bias.iter_mut().zip(row).for_each(|(sum, g)| *sum += g);
         }
-        let grads = Matrix::new(&grads, rows, conv.c_out);
-        gather(&mut panel, input, &tile, taps.poses(), conv.c_in);
-        multiply(&mut grad_weight, Matrix::new(&panel, rows, width).transposed(), grads, true);
-        if let Some(pixels) = grad_input.as_deref_mut() {
-            let weight = Matrix::new(weight, width, conv.c_out).transposed();
-            multiply(&mut panel, grads, weight, false);
-            scatter(pixels, first_pixel, &panel, &tile, taps.poses(), conv.c_in);
+        let grads = Rows::new(grads, n, c_out, c_out);
+        tile.place(taps, positions);
+        let panel = panel.take(n * plan.pitch);
+        for (index, group) in plan.groups().enumerate() {
+            tile.sample(taps, group.taps.clone(), conv.relative_pose);
+            gather(panel, plan.pitch, input, conv.c_in, &tile, group.taps.len());
+            let mut sum = RowsMut::new(&mut sums.weight[group.first..], c_out, group.width, width);
+            let patches = Rows::new(panel, n, group.width, plan.pitch);
+            add_transposed_product(&mut sum, grads, patches);
+            if let (Some(pixels), Some(weight)) = (grad_input.as_deref_mut(), transposed.get(index))
+            {
+                let mut patches = RowsMut::new(panel, n, group.width, plan.pitch);
+                multiply(&mut patches, grads, weight, 0, false);
+                let count = group.taps.len();
+                scatter(pixels, first_pixel, panel, plan.pitch, conv.c_in, &tile, count);
+            }
         }
     }
-    (grad_weight, grad_bias)
+    sums
 }

@@ -4,14 +4,26 @@ use rayon::prelude::*;
 
 use super::SimConv;
 use super::gather::gather;
-use super::product::{Matrix, multiply};
+use super::plan::Plan;
+use super::product::{Packed, Rows, RowsMut, multiply};
 use super::tile::{Positions, Tile};
+use crate::simd::LineBuffer;
 use crate::taps::TapTable;
 
-/// Positions in a tile: enough for the matrix product, few enough for the panel to stay in cache.
-pub(super) fn tile_len(panel_width: usize) -> usize {
-    const PANEL_VALUES: usize = 1 << 17;
-    (PANEL_VALUES / panel_width.max(1)).clamp(16, 1024)
+/// Positions that one thread computes, and the stretch of the output from `first_row` on in which
+/// they lie.
+struct Stretch<'a> {
+    positions: Positions<'a>,
+    first_row: usize,
+    output: &'a mut [f32],
+}
+
+/// What a thread needs over and over.
+#[derive(Default)]
+struct Scratch {
+    tile: Tile,
+    panel: LineBuffer,
+    product: LineBuffer,
 }
 
 pub(super) fn forward(
@@ -22,40 +34,74 @@ pub(super) fn forward(
     bias: Option<&[f32]>,
 ) -> Vec<f32> {
     let mut output = vec![0.0; conv.output_len(taps)];
-    let positions = Positions::of(taps);
-    let width = taps.kernel_size().pow(2) * conv.tap_width();
-    let length = tile_len(width);
-
-    // Tiles of ascending positions own disjoint stretches of the output.
-    let mut stretches = Vec::new();
-    let (mut rest, mut start_row) = (&mut output[..], 0);
-    for start in (0..positions.len()).step_by(length) {
-        let tile = positions.slice(start, (start + length).min(positions.len()));
-        let end_row = tile.get(tile.len() - 1) + 1;
-        let (stretch, after) = rest.split_at_mut((end_row - start_row) * conv.c_out);
-        stretches.push((tile, start_row, stretch));
-        (rest, start_row) = (after, end_row);
-    }
-
-    stretches.into_par_iter().for_each_init(
-        || (Tile::default(), Vec::new(), Vec::new()),
-        |(tile, panel, product), (positions, start_row, stretch)| {
-            let rows = positions.len();
-            tile.fill(taps, positions, conv.relative_pose);
-            panel.resize(rows * width, 0.0);
-            gather(panel, input, tile, taps.poses(), conv.c_in);
-            product.resize(rows * conv.c_out, 0.0);
-            if let Some(bias) = bias {
-                product.chunks_exact_mut(conv.c_out).for_each(|row| row.copy_from_slice(bias));
+    let plan = Plan::new(conv, taps);
+    let weight = Packed::new(weight, weight.len() / conv.c_out, conv.c_out);
+    let stretches = stretches(conv, taps, plan.positions, &mut output);
+    stretches.into_par_iter().for_each_init(Scratch::default, |scratch, stretch| {
+        let Stretch { positions, first_row, output } = stretch;
+        match positions {
+            Positions::Range(..) => {
+                tile_forward(conv, taps, plan, input, &weight, bias, positions, scratch, output);
             }
-            let (left, right) =
-                (Matrix::new(panel, rows, width), Matrix::new(weight, width, conv.c_out));
-            multiply(product, left, right, bias.is_some());
-            for (index, row) in product.chunks_exact(conv.c_out).enumerate() {
-                let at = (positions.get(index) - start_row) * conv.c_out;
-                stretch[at..][..conv.c_out].copy_from_slice(row);
+            Positions::List(list) => {
+                let mut buffer = std::mem::take(&mut scratch.product);
+                let product = buffer.take(list.len() * conv.c_out);
+                tile_forward(conv, taps, plan, input, &weight, bias, positions, scratch, product);
+                for (row, &position) in product.chunks_exact(conv.c_out).zip(list) {
+                    let at = (position as usize - first_row) * conv.c_out;
+                    output[at..][..conv.c_out].copy_from_slice(row);
+                }
+                scratch.product = buffer;
             }
-        },
-    );
+        }
+    });
     output
+}
+
+/// Cuts the positions into tiles. They ascend, so each owns a stretch of the output.
+fn stretches<'a>(
+    conv: &SimConv,
+    taps: &'a TapTable,
+    length: usize,
+    output: &'a mut [f32],
+) -> Vec<Stretch<'a>> {
+    let all = Positions::of(taps);
+    let (mut rest, mut first_row) = (output, 0);
+    let mut stretches = Vec::new();
+    for start in (0..all.len()).step_by(length) {
+        let positions = all.slice(start, (start + length).min(all.len()));
+        let end_row = positions.get(positions.len() - 1) + 1;
+        let (output, after) = rest.split_at_mut((end_row - first_row) * conv.c_out);
+        stretches.push(Stretch { positions, first_row, output });
+        (rest, first_row) = (after, end_row);
+    }
+    stretches
+}
+
+/// One tile, into `product` `[positions, c_out]`.
+#[allow(clippy::too_many_arguments)]
+fn tile_forward(
+    conv: &SimConv,
+    taps: &TapTable,
+    plan: Plan,
+    input: &[f32],
+    weight: &Packed,
+    bias: Option<&[f32]>,
+    positions: Positions,
+    scratch: &mut Scratch,
+    product: &mut [f32],
+) {
+    let (rows, tile) = (positions.len(), &mut scratch.tile);
+    if let Some(bias) = bias {
+        product.chunks_exact_mut(conv.c_out).for_each(|row| row.copy_from_slice(bias));
+    }
+    let mut product = RowsMut::new(product, rows, conv.c_out, conv.c_out);
+    tile.place(taps, positions);
+    let panel = scratch.panel.take(rows * plan.pitch);
+    for group in plan.groups() {
+        tile.sample(taps, group.taps.clone(), conv.relative_pose);
+        gather(panel, plan.pitch, input, conv.c_in, tile, group.taps.len());
+        let left = Rows::new(panel, rows, group.width, plan.pitch);
+        multiply(&mut product, left, weight, group.first, bias.is_some() || group.first > 0);
+    }
 }

@@ -12,6 +12,8 @@
 mod backward;
 mod forward;
 mod gather;
+mod kernel;
+mod plan;
 mod product;
 mod tile;
 

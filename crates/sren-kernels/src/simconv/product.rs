@@ -1,64 +1,194 @@
-//! Matrix products on row-major slices.
+//! Matrix products of the similarity convolution, on the calling thread, checked at this border.
 
-use gemm::Parallelism;
+use super::kernel::{Block, COLUMNS, ROWS, block_functions};
+use crate::simd::LineBuffer;
 
-/// A row-major matrix, or the transpose of one, inside a slice.
+/// A matrix in rows of `pitch` values, of which the first `columns` count.
 #[derive(Clone, Copy)]
-pub(super) struct Matrix<'a> {
+pub(super) struct Rows<'a> {
     values: &'a [f32],
     rows: usize,
     columns: usize,
-    row_stride: usize,
-    column_stride: usize,
+    pitch: usize,
 }
 
-impl<'a> Matrix<'a> {
-    /// `values` as `rows x columns`.
-    pub(super) fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
-        assert_eq!(values.len(), rows * columns, "matrix of {rows} x {columns}");
-        Self { values, rows, columns, row_stride: columns, column_stride: 1 }
+/// A matrix to write, like [`Rows`].
+pub(super) struct RowsMut<'a> {
+    values: &'a mut [f32],
+    rows: usize,
+    columns: usize,
+    pitch: usize,
+}
+
+/// Values that `rows` rows of `columns` values at distance `pitch` take.
+fn extent(rows: usize, columns: usize, pitch: usize) -> usize {
+    assert!(columns <= pitch, "columns {columns} within a pitch of {pitch}");
+    if rows == 0 { 0 } else { (rows - 1) * pitch + columns }
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(values: &'a [f32], rows: usize, columns: usize, pitch: usize) -> Self {
+        assert!(values.len() >= extent(rows, columns, pitch), "values of a matrix");
+        Self { values, rows, columns, pitch }
+    }
+}
+
+impl<'a> RowsMut<'a> {
+    pub(super) fn new(values: &'a mut [f32], rows: usize, columns: usize, pitch: usize) -> Self {
+        assert!(values.len() >= extent(rows, columns, pitch), "values of a matrix");
+        Self { values, rows, columns, pitch }
+    }
+}
+
+/// A right-hand operand `[depth, columns]` cut into strips of 16 columns, filled up with zeros.
+/// Within a strip, the rows follow each other: `[strip, depth, 16]`.
+#[derive(Default)]
+pub(super) struct Packed {
+    buffer: LineBuffer,
+    depth: usize,
+    columns: usize,
+}
+
+impl Packed {
+    /// Packs the row-major `matrix` `[depth, columns]`.
+    pub(super) fn new(matrix: &[f32], depth: usize, columns: usize) -> Self {
+        assert_eq!(matrix.len(), depth * columns, "matrix to pack");
+        let mut buffer = LineBuffer::default();
+        let strips = columns.div_ceil(COLUMNS);
+        let packed = buffer.take(strips * depth * COLUMNS);
+        if columns > 0 && depth > 0 {
+            for (strip, packed) in packed.chunks_exact_mut(depth * COLUMNS).enumerate() {
+                let width = COLUMNS.min(columns - strip * COLUMNS);
+                let rows = matrix.chunks_exact(columns);
+                for (row, packed) in rows.zip(packed.chunks_exact_mut(COLUMNS)) {
+                    packed[..width].copy_from_slice(&row[strip * COLUMNS..][..width]);
+                    packed[width..].fill(0.0);
+                }
+            }
+        }
+        Self { buffer, depth, columns }
     }
 
-    /// The transpose, without moving anything.
-    pub(super) fn transposed(self) -> Self {
-        Self {
-            values: self.values,
-            rows: self.columns,
-            columns: self.rows,
-            row_stride: self.column_stride,
-            column_stride: self.row_stride,
+    /// Packs the transpose of the row-major `matrix` `[columns, depth]`.
+    pub(super) fn transposed(matrix: &[f32], depth: usize, columns: usize) -> Self {
+        assert_eq!(matrix.len(), depth * columns, "matrix to pack");
+        let mut buffer = LineBuffer::default();
+        let strips = columns.div_ceil(COLUMNS);
+        let packed = buffer.take(strips * depth * COLUMNS);
+        packed.fill(0.0);
+        if columns > 0 && depth > 0 {
+            for (column, row) in matrix.chunks_exact(depth).enumerate() {
+                let strip = &mut packed[column / COLUMNS * depth * COLUMNS..][..depth * COLUMNS];
+                let places = strip.chunks_exact_mut(COLUMNS);
+                for (place, value) in places.zip(row) {
+                    place[column % COLUMNS] = *value;
+                }
+            }
+        }
+        Self { buffer, depth, columns }
+    }
+}
+
+/// Depth that one pass over the blocks takes: a strip of it stays in the first-level cache.
+const DEPTH: usize = 256;
+
+/// `out (+)= left * right[first_row ..]`, of as many rows of `right` as `left` has columns.
+pub(super) fn multiply(
+    out: &mut RowsMut,
+    left: Rows,
+    right: &Packed,
+    first_row: usize,
+    accumulate: bool,
+) {
+    assert_eq!((out.rows, out.columns), (left.rows, right.columns), "sizes of a product");
+    assert!(first_row + left.columns <= right.depth, "depth of a product");
+    for start in (0..left.columns).step_by(DEPTH) {
+        let depth = DEPTH.min(left.columns - start);
+        for column in (0..out.columns).step_by(COLUMNS) {
+            let strip = column / COLUMNS * right.depth;
+            let operands = Operands {
+                depth,
+                a: left.values.get(start..).unwrap_or_default(),
+                a_row: left.pitch,
+                a_depth: 1,
+                b: &right.buffer.values()[(strip + first_row + start) * COLUMNS..],
+                b_depth: COLUMNS,
+            };
+            strip_product(out, column, operands, accumulate || start > 0);
         }
     }
 }
 
-/// `out = left * right`, or `out += left * right` with `accumulate`, on the calling thread.
-pub(super) fn multiply(out: &mut [f32], left: Matrix, right: Matrix, accumulate: bool) {
-    let (m, n, k) = (left.rows, right.columns, left.columns);
-    assert_eq!(k, right.rows, "inner sizes of a product");
-    assert_eq!(out.len(), m * n, "size of a product");
-    // SAFETY: `Matrix` covers its slice exactly, sizes agree by the assertions above, and `out` is
-    // borrowed mutably, so it overlaps neither operand.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            out.as_mut_ptr(),
-            1,
-            n as isize,
+/// `out += left^T * right`, where `left` is `[depth, out.rows]` and `right` `[depth, out.columns]`.
+/// Rows of `right` must be readable up to a multiple of 16 columns.
+pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: Rows) {
+    assert_eq!((left.columns, left.rows), (out.rows, right.rows), "sizes of a product");
+    assert_eq!(right.columns, out.columns, "columns of a product");
+    let padded = right.columns.next_multiple_of(COLUMNS);
+    assert!(right.values.len() >= extent(right.rows, padded, right.pitch), "padded columns");
+    for column in (0..out.columns).step_by(COLUMNS) {
+        let operands = Operands {
+            depth: left.rows,
+            a: left.values,
+            a_row: 1,
+            a_depth: left.pitch,
+            b: right.values.get(column..).unwrap_or_default(),
+            b_depth: right.pitch,
+        };
+        strip_product(out, column, operands, true);
+    }
+}
+
+struct Operands<'a> {
+    depth: usize,
+    a: &'a [f32],
+    a_row: usize,
+    a_depth: usize,
+    b: &'a [f32],
+    b_depth: usize,
+}
+
+/// The product for the strip of columns of `out` that begins at `column`.
+fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, accumulate: bool) {
+    let Operands { depth, a, a_row, a_depth, b, b_depth } = operands;
+    let rows = out.rows;
+    if rows == 0 || depth == 0 {
+        return;
+    }
+    assert!(a.len() > (rows - 1) * a_row + (depth - 1) * a_depth, "left operand");
+    assert!(b.len() >= (depth - 1) * b_depth + COLUMNS, "right operand");
+    let functions = block_functions();
+    let width = COLUMNS.min(out.columns - column);
+    for row in (0..rows).step_by(ROWS) {
+        let count = ROWS.min(rows - row);
+        let place = &mut out.values[row * out.pitch + column..];
+        let block = Block {
+            depth,
+            a: a[row * a_row..].as_ptr(),
+            a_row,
+            a_depth,
+            b: b.as_ptr(),
+            b_depth,
+            c: place.as_mut_ptr(),
+            c_row: out.pitch,
             accumulate,
-            left.values.as_ptr(),
-            left.column_stride as isize,
-            left.row_stride as isize,
-            right.values.as_ptr(),
-            right.column_stride as isize,
-            right.row_stride as isize,
-            1.0,
-            1.0,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
+        };
+        if width == COLUMNS {
+            assert!(place.len() >= (count - 1) * out.pitch + COLUMNS, "product");
+            // SAFETY: both operands were checked above to hold `rows` rows (of which these are
+            // some), `depth` steps and 16 columns, the product just now; it is borrowed mutably,
+            // so nothing overlaps it.
+            unsafe { functions[count - 1](block) };
+        } else {
+            let mut whole = [0.0; ROWS * COLUMNS];
+            let block = Block { c: whole.as_mut_ptr(), c_row: COLUMNS, accumulate: false, ..block };
+            // SAFETY: as above; `whole` has room for 6 rows of 16 columns.
+            unsafe { functions[count - 1](block) };
+            for (r, sums) in whole.chunks_exact(COLUMNS).take(count).enumerate() {
+                for (c, sum) in place[r * out.pitch..][..width].iter_mut().zip(sums) {
+                    *c = if accumulate { *c + sum } else { *sum };
+                }
+            }
+        }
     }
 }

@@ -1,0 +1,58 @@
+//! How the work is cut: tiles of positions, groups of taps, one panel.
+
+use std::ops::Range;
+
+use super::SimConv;
+use super::kernel::{COLUMNS, ROWS};
+use crate::taps::TapTable;
+
+/// The cut of one layer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    taps: usize,
+    taps_in_group: usize,
+    tap_width: usize,
+    /// Positions in a tile.
+    pub(super) positions: usize,
+    /// Values from one row of the panel to the next.
+    pub(super) pitch: usize,
+}
+
+/// Some consecutive taps, whose samples share a panel.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) taps: Range<usize>,
+    /// First row of the weight that belongs to these taps.
+    pub(super) first: usize,
+    /// Rows of the weight, which are columns of the panel.
+    pub(super) width: usize,
+}
+
+/// Columns of a panel, where taps are narrow enough to choose: depth of one pass of the product.
+const PANEL_WIDTH: usize = 256;
+
+/// Values of a panel: a part of the second-level cache.
+const PANEL_VALUES: usize = 48 << 10;
+
+/// Most positions of a tile, where the panel's size does not limit them before.
+const MAX_POSITIONS: usize = 32 * ROWS;
+
+impl Plan {
+    pub(super) fn new(conv: &SimConv, taps: &TapTable) -> Self {
+        let (taps, tap_width) = (taps.kernel_size().pow(2), conv.tap_width());
+        let groups = taps.div_ceil((PANEL_WIDTH / tap_width).clamp(1, taps));
+        let taps_in_group = taps.div_ceil(groups);
+        // One line more than needed: rows that are a power of two apart would share cache sets.
+        let pitch = (taps_in_group * tap_width).next_multiple_of(COLUMNS) + COLUMNS;
+        let positions = (PANEL_VALUES / pitch / ROWS * ROWS).clamp(4 * ROWS, MAX_POSITIONS);
+        Self { taps, taps_in_group, tap_width, positions, pitch }
+    }
+
+    /// The groups of taps, in order.
+    pub(super) fn groups(self) -> impl Iterator<Item = Group> {
+        (0..self.taps).step_by(self.taps_in_group).map(move |start| {
+            let taps = start..(start + self.taps_in_group).min(self.taps);
+            Group { first: start * self.tap_width, width: taps.len() * self.tap_width, taps }
+        })
+    }
+}

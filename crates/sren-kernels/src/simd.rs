@@ -1,0 +1,40 @@
+//! What the vector code of this crate shares: which instructions this machine has, and memory that
+//! begins on a cache line.
+
+/// Whether AVX2 and FMA are there. The answer is cached by the standard library.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+}
+
+/// Values of a cache line.
+pub(crate) const LINE: usize = 16;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([f32; LINE]);
+
+/// A growing buffer of values that begins on a cache line.
+#[derive(Default)]
+pub(crate) struct LineBuffer(Vec<Line>);
+
+impl LineBuffer {
+    /// The first `count` values, after making room for them. Their content is whatever was there.
+    pub(crate) fn take(&mut self, count: usize) -> &mut [f32] {
+        let lines = count.div_ceil(LINE);
+        if self.0.len() < lines {
+            self.0.resize(lines, Line([0.0; LINE]));
+        }
+        // SAFETY: `Line` is sixteen f32 without padding, at least `lines` of them are initialised
+        // and borrowed mutably for as long as the result lives.
+        let values =
+            unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), lines * LINE) };
+        &mut values[..count]
+    }
+
+    /// All values so far, rounded up to whole lines.
+    pub(crate) fn values(&self) -> &[f32] {
+        // SAFETY: as in `take`, shared.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * LINE) }
+    }
+}

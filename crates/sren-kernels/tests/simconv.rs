@@ -1,0 +1,228 @@
+//! The similarity convolution against its definition, written out in f64, and against the
+//! symmetries that it exists for.
+
+mod definition;
+
+use definition::{Layer, Random, close};
+use sren_kernels::{PoseField, SimConv, TapTable};
+use sren_math::Grid;
+
+#[test]
+fn forward_and_gradients_follow_the_definition() {
+    let mut random = Random::new(1);
+    // (batch, size, c_in, c_out, k, stride, poses, relative pose, active only)
+    for (batch, size, c_in, c_out, k, stride, poses, relative_pose, active_only) in [
+        (2, [7, 9], 3, 5, 3, 1, 1, false, false),
+        (3, [8, 8], 16, 16, 3, 1, 1, false, false),
+        (2, [8, 6], 1, 64, 7, 2, 1, false, false),
+        (2, [9, 7], 3, 20, 7, 2, 2, false, true),
+        (1, [5, 6], 100, 33, 3, 1, 1, false, false),
+        (2, [6, 5], 64, 17, 3, 2, 2, false, true),
+        (2, [7, 7], 8, 24, 5, 1, 1, true, false),
+        (2, [7, 7], 20, 16, 3, 2, 3, true, true),
+        (1, [4, 4], 300, 6, 1, 1, 1, false, false),
+        (2, [6, 6], 32, 48, 1, 1, 1, false, false),
+        (2, [6, 6], 32, 48, 1, 1, 2, false, true),
+        (2, [7, 6], 17, 40, 1, 2, 1, false, false),
+        (5, [20, 20], 16, 32, 3, 1, 1, false, false),
+        (1, [3, 3], 260, 270, 3, 1, 1, false, false),
+        (1, [3, 3], 130, 7, 3, 1, 1, true, false),
+    ] {
+        let layer = Layer::random(
+            &mut random,
+            batch,
+            size,
+            stride,
+            k,
+            poses,
+            SimConv::new(c_in, c_out, relative_pose).unwrap(),
+            active_only,
+        );
+        let label = format!("{batch} {size:?} {c_in} {c_out} k{k} s{stride} J{poses}");
+        let output = layer.forward();
+        close(&output, &layer.exact_forward(), 2e-5, &format!("output {label}"));
+        let exact = layer.exact_gradients();
+        let got = layer.backward(true);
+        close(got.input.as_ref().unwrap(), &exact.input, 3e-5, &format!("input {label}"));
+        close(&got.weight, &exact.weight, 3e-5, &format!("weight {label}"));
+        close(&got.bias, &exact.bias, 3e-5, &format!("bias {label}"));
+        let without = layer.backward(false);
+        assert_eq!((without.input, without.weight), (None, got.weight), "{label}");
+    }
+}
+
+/// Central differences of the kernel itself. The loss is linear in each argument, so that a step
+/// of any size is exact but for rounding.
+#[test]
+fn gradients_are_those_of_the_forward() {
+    let mut random = Random::new(2);
+    for (relative_pose, poses, active_only) in [(false, 1, false), (true, 2, true)] {
+        let conv = SimConv::new(4, 6, relative_pose).unwrap();
+        let mut layer = Layer::random(&mut random, 2, [6, 5], 1, 3, poses, conv, active_only);
+        let gradients = layer.backward(true);
+        let cases: [(&str, Vec<f32>, fn(&mut Layer) -> &mut Vec<f32>); 3] = [
+            ("input", gradients.input.unwrap(), |l| &mut l.input),
+            ("weight", gradients.weight, |l| &mut l.weight),
+            ("bias", gradients.bias, |l| &mut l.bias),
+        ];
+        for (name, gradient, part) in cases {
+            let mut numeric = Vec::new();
+            for index in 0..gradient.len() {
+                let value = part(&mut layer)[index];
+                let mut at = |offset: f32| {
+                    part(&mut layer)[index] = value + offset;
+                    let output = layer.forward();
+                    let terms = output.iter().zip(&layer.grad_output);
+                    terms.map(|(o, g)| *o as f64 * *g as f64).sum::<f64>()
+                };
+                let slope = (at(0.5) - at(-0.5)) as f32;
+                part(&mut layer)[index] = value;
+                numeric.push(slope as f64);
+            }
+            close(&gradient, &numeric, 2e-5, name);
+        }
+    }
+}
+
+#[test]
+fn inactive_positions_are_exact_zeros_and_pass_nothing_back() {
+    let mut random = Random::new(3);
+    let conv = SimConv::new(16, 20, false).unwrap();
+    let layer = Layer::random(&mut random, 3, [9, 8], 1, 3, 1, conv, true);
+    let active = layer.taps.active().unwrap();
+    assert!(!active.is_empty() && active.len() < 3 * 72);
+    let output = layer.forward();
+    for (position, row) in output.chunks_exact(20).enumerate() {
+        let zero = row.iter().all(|&v| v == 0.0);
+        assert_eq!(zero, !active.contains(&(position as u32)), "position {position}");
+    }
+    let mut other = layer.clone();
+    for (position, row) in other.grad_output.chunks_exact_mut(20).enumerate() {
+        if !active.contains(&(position as u32)) {
+            row.fill(1e6);
+        }
+    }
+    assert_eq!(layer.backward(true), other.backward(true));
+
+    // No active position at all.
+    let field = PoseField::new(
+        Grid::pixels(9, 8),
+        3,
+        1,
+        vec![1.0; 216],
+        vec![0.0; 216],
+        vec![1.0; 216],
+        vec![0.0; 216],
+    );
+    other.taps = TapTable::new(&field.unwrap(), &Grid::pixels(9, 8), 3, 1.0, true).unwrap();
+    assert!(other.forward().iter().all(|&v| v == 0.0));
+    let gradients = other.backward(true);
+    assert!(gradients.input.unwrap().iter().chain(&gradients.weight).all(|&v| v == 0.0));
+}
+
+#[test]
+fn two_poses_are_the_mean_of_one_each() {
+    let mut random = Random::new(4);
+    for relative_pose in [false, true] {
+        let conv = SimConv::new(8, 16, relative_pose).unwrap();
+        let both = Layer::random(&mut random, 2, [8, 8], 2, 3, 2, conv, false);
+        let outputs = [0, 1].map(|pose| {
+            let mut one = both.clone();
+            one.set_field(both.single_pose(pose));
+            one.forward()
+        });
+        let weights = both.field.weight();
+        let mean: Vec<f64> = (0..outputs[0].len())
+            .map(|i| {
+                let weights = &weights[i / 16 * 2..];
+                weights[0] as f64 * outputs[0][i] as f64 + weights[1] as f64 * outputs[1][i] as f64
+            })
+            .collect();
+        close(&both.forward(), &mean, 1e-5, "mean of two poses");
+    }
+}
+
+#[test]
+fn turning_the_image_by_90_degrees_turns_the_output() {
+    let mut random = Random::new(5);
+    for (size, stride, k, poses, relative_pose) in
+        [(14, 1, 3, 1, false), (28, 2, 7, 1, false), (16, 2, 3, 2, true), (9, 1, 5, 1, true)]
+    {
+        let conv = SimConv::new(5, 16, relative_pose).unwrap();
+        let layer = Layer::random(&mut random, 2, [size; 2], stride, k, poses, conv, false);
+        let turned = layer.turned();
+        let expected: Vec<f64> =
+            turned.turn_map(&layer.forward(), 16).iter().map(|&v| v as f64).collect();
+        close(&turned.forward(), &expected, 1e-5, &format!("turned {size} {stride} {k}"));
+    }
+}
+
+/// Bit by bit: the weights of a position do not depend on where the position is.
+#[test]
+fn translation_by_the_step_is_exact() {
+    let mut random = Random::new(6);
+    let (size, c) = (16, 16);
+    let conv = SimConv::new(c, c, false).unwrap();
+    for stride in [1, 2] {
+        let mut layer = Layer::random(&mut random, 1, [size; 2], stride, 3, 1, conv, false);
+        let coarse = size / stride;
+        // Only what cannot see the border: zero input near it, small scales.
+        let near = |p: usize, size: usize, margin: usize| p < margin || p >= size - margin;
+        for (pixel, row) in layer.input.chunks_exact_mut(c).enumerate() {
+            if near(pixel % size, size, 4) || near(pixel / size, size, 4) {
+                row.fill(0.0);
+            }
+        }
+        let shift = |values: &[f32], size: usize, width: usize, by: usize| {
+            let mut out = vec![0.0; values.len()];
+            for row in 0..size {
+                for column in 0..size {
+                    let from = (row * size + column) * width;
+                    let to = ((row + by) % size * size + column) * width;
+                    out[to..to + width].copy_from_slice(&values[from..from + width]);
+                }
+            }
+            out
+        };
+        let field = &layer.field;
+        let moved = PoseField::new(
+            *field.grid(),
+            1,
+            1,
+            shift(field.scale(), coarse, 1, 1),
+            shift(field.angle(), coarse, 1, 1),
+            field.weight().to_vec(),
+            field.confidence().to_vec(),
+        );
+        let expected = shift(&layer.forward(), coarse, c, 1);
+        layer.set_field(moved.unwrap());
+        layer.input = shift(&layer.input, size, c, stride);
+        assert_eq!(layer.forward(), expected, "stride {stride}");
+    }
+}
+
+#[test]
+fn a_thread_count_gives_one_result() {
+    let mut random = Random::new(7);
+    let conv = SimConv::new(24, 32, false).unwrap();
+    let layer = Layer::random(&mut random, 7, [12, 12], 1, 3, 1, conv, true);
+    let forward = layer.forward();
+    for threads in [1, 2, 3, 8, 16] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let runs: Vec<_> =
+            (0..3).map(|_| pool.install(|| (layer.forward(), layer.backward(true)))).collect();
+        assert!(runs.iter().all(|run| *run == runs[0]), "{threads} threads");
+        assert_eq!(runs[0].0, forward, "{threads} threads");
+        let exact = layer.exact_gradients();
+        close(&runs[0].1.weight, &exact.weight, 2e-5, "weight");
+        close(runs[0].1.input.as_ref().unwrap(), &exact.input, 2e-5, "input");
+    }
+}
+
+#[test]
+fn tap_tables_are_compact() {
+    let grid = Grid::pixels(56, 56);
+    let field = PoseField::identity(grid.cell_centred(2).unwrap(), 32);
+    let taps = TapTable::new(&field, &grid, 7, 0.6, false).unwrap();
+    assert!(taps.bytes() < 1 << 20, "{} bytes", taps.bytes());
+}

@@ -140,7 +140,7 @@ fn share_backward(
         let panel = panel.take(n * plan.pitch);
         for (index, group) in plan.groups().enumerate() {
             tile.sample(taps, group.taps.clone(), conv.relative_pose);
-            gather(panel, plan.pitch, input, conv.c_in, &tile, group.taps.len());
+            gather(panel, plan.pitch, input, conv.c_in, &tile);
             let mut sum = RowsMut::new(&mut sums.weight[group.first..], c_out, group.width, width);
             let patches = Rows::new(panel, n, group.width, plan.pitch);
             add_transposed_product(&mut sum, grads, patches);
@@ -148,8 +148,7 @@ fn share_backward(
             {
                 let mut patches = RowsMut::new(panel, n, group.width, plan.pitch);
                 multiply(&mut patches, grads, weight, 0, false);
-                let count = group.taps.len();
-                scatter(pixels, first_pixel, panel, plan.pitch, conv.c_in, &tile, count);
+                scatter(pixels, first_pixel, panel, plan.pitch, conv.c_in, &tile);
             }
         }
     }

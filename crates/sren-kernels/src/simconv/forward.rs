@@ -100,7 +100,7 @@ fn tile_forward(
     let panel = scratch.panel.take(rows * plan.pitch);
     for group in plan.groups() {
         tile.sample(taps, group.taps.clone(), conv.relative_pose);
-        gather(panel, plan.pitch, input, conv.c_in, tile, group.taps.len());
+        gather(panel, plan.pitch, input, conv.c_in, tile);
         let left = Rows::new(panel, rows, group.width, plan.pitch);
         multiply(&mut product, left, weight, group.first, bias.is_some() || group.first > 0);
     }

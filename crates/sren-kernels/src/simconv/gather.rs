@@ -1,34 +1,33 @@
 //! Pixels to patches and back: the gather of a tile and its adjoint.
 //!
 //! A tap of a position is the weighted sum of four pixels, contiguous over the channels; a
-//! relative-pose kernel wants three such sums of the same four pixels.
+//! relative-pose kernel wants three such sums of the same four pixels. Sizes are checked here, for
+//! both the portable loops of this file and the vector loops of [`super::gather_avx2`].
 
-use super::tile::{CORNERS, Samples, Tile};
+use super::tile::{CORNERS, LANES, Tile};
 
 /// Fills a panel with samples of `input` `[pixels, channels]`: row p, `pitch` values long, begins
 /// with the patch `[taps, tap_width]` of position p; what follows it in the row is left alone.
-pub(super) fn gather(
-    panel: &mut [f32],
-    pitch: usize,
-    input: &[f32],
-    channels: usize,
-    tile: &Tile,
-    taps: usize,
-) {
+pub(super) fn gather(panel: &mut [f32], pitch: usize, input: &[f32], channels: usize, tile: &Tile) {
+    check_panel(panel.len(), pitch, channels, tile);
+    assert!(tile.pixels().end * channels <= input.len(), "pixels of a tile");
+    #[cfg(target_arch = "x86_64")]
+    if crate::simd::has_avx2() {
+        let (panel, input) = (panel.as_mut_ptr(), input.as_ptr());
+        // SAFETY: AVX2 and FMA are there. The panel has room for the tile's rows and the input
+        // holds all of the tile's pixels: just checked.
+        return unsafe { super::gather_avx2::gather(panel, pitch, input, channels, tile) };
+    }
     let width = tile.tap_width(channels);
-    assert!(taps * width <= pitch && tile.positions() * pitch <= panel.len(), "panel");
     for position in 0..tile.positions() {
-        let row = &mut panel[position * pitch..][..taps * width];
-        for (tap, patch) in row.chunks_exact_mut(width).enumerate() {
-            for pose in 0..tile.poses() {
-                let samples = tile.samples(tap, pose);
-                let mut blocks = patch.chunks_exact_mut(channels);
-                for weight in weights(samples) {
-                    let block = blocks.next().unwrap_or_default();
-                    let (pixels, weights) = corners(samples.pixel, weight, tile, position);
-                    blend(block, input, pixels, weights, pose > 0);
-                }
-            }
+        let row = &mut panel[position * pitch..];
+        for (tap, patch) in row.chunks_exact_mut(width).take(tile.taps()).enumerate() {
+            patch.fill(0.0);
+            for_each_corner(tile, tap, position, |block, pixel, weight| {
+                let patch = &mut patch[block * channels..][..channels];
+                let pixel = &input[pixel * channels..][..channels];
+                patch.iter_mut().zip(pixel).for_each(|(sum, f)| *sum += weight * f);
+            });
         }
     }
 }
@@ -42,57 +41,52 @@ pub(super) fn scatter(
     pitch: usize,
     channels: usize,
     tile: &Tile,
-    taps: usize,
 ) {
+    check_panel(panel.len(), pitch, channels, tile);
+    let range = tile.pixels();
+    assert!(first <= range.start && (range.end - first) * channels <= pixels.len(), "pixels");
+    #[cfg(target_arch = "x86_64")]
+    if crate::simd::has_avx2() {
+        // The address that pixel 0 of the batch would have; never read where it is not inside.
+        let zero = pixels.as_mut_ptr().wrapping_sub(first * channels);
+        // SAFETY: AVX2 and FMA are there. The panel holds the tile's rows and `pixels` all of the
+        // tile's pixels: just checked.
+        return unsafe { super::gather_avx2::scatter(zero, panel.as_ptr(), pitch, channels, tile) };
+    }
     let width = tile.tap_width(channels);
-    assert!(taps * width <= pitch && tile.positions() * pitch <= panel.len(), "panel");
     for position in 0..tile.positions() {
-        let row = &panel[position * pitch..][..taps * width];
-        for (tap, patch) in row.chunks_exact(width).enumerate() {
-            for pose in 0..tile.poses() {
-                let samples = tile.samples(tap, pose);
-                for (block, weight) in patch.chunks_exact(channels).zip(weights(samples)) {
-                    let (at, weights) = corners(samples.pixel, weight, tile, position);
-                    for (pixel, weight) in at.into_iter().zip(weights) {
-                        let start = (pixel as usize - first) * channels;
-                        let place = &mut pixels[start..][..channels];
-                        place.iter_mut().zip(block).for_each(|(p, g)| *p += weight * g);
-                    }
-                }
-            }
+        let row = &panel[position * pitch..];
+        for (tap, patch) in row.chunks_exact(width).take(tile.taps()).enumerate() {
+            for_each_corner(tile, tap, position, |block, pixel, weight| {
+                let patch = &patch[block * channels..][..channels];
+                let pixel = &mut pixels[(pixel - first) * channels..][..channels];
+                pixel.iter_mut().zip(patch).for_each(|(sum, g)| *sum += weight * g);
+            });
         }
     }
 }
 
-/// The weights of the one or three sums of a tap.
-fn weights<'a>(samples: Samples<'a>) -> impl Iterator<Item = &'a [f32]> {
-    std::iter::once(samples.weight).chain(samples.turn.into_iter().flatten())
+/// Fails unless every row of the tile has its place in the panel.
+fn check_panel(len: usize, pitch: usize, channels: usize, tile: &Tile) {
+    let width = tile.taps() * tile.tap_width(channels);
+    assert!(width <= pitch && tile.positions() * pitch <= len, "panel of a tile");
 }
 
-fn corners(
-    pixel: &[u32],
-    weight: &[f32],
+/// Visits the terms of a tap: which of its sums, pixel of the batch, weight.
+fn for_each_corner(
     tile: &Tile,
+    tap: usize,
     position: usize,
-) -> ([u32; CORNERS], [f32; CORNERS]) {
-    let n = tile.positions();
-    (
-        std::array::from_fn(|corner| pixel[corner * n + position]),
-        std::array::from_fn(|corner| weight[corner * n + position]),
-    )
-}
-
-fn blend(
-    out: &mut [f32],
-    input: &[f32],
-    pixel: [u32; CORNERS],
-    weight: [f32; CORNERS],
-    accumulate: bool,
+    mut visit: impl FnMut(usize, usize, f32),
 ) {
-    let c = out.len();
-    let sources = pixel.map(|pixel| &input[pixel as usize * c..][..c]);
-    for (i, out) in out.iter_mut().enumerate() {
-        let sum: f32 = (0..CORNERS).map(|corner| weight[corner] * sources[corner][i]).sum();
-        *out = if accumulate { *out + sum } else { sum };
+    for pose in 0..tile.poses() {
+        for corner in 0..CORNERS {
+            let at = ((tap * tile.poses() + pose) * CORNERS + corner) * LANES + position;
+            for (block, weights) in tile.weights().into_iter().enumerate() {
+                if let Some(weight) = weights.get(at) {
+                    visit(block, tile.sampled_pixels()[at] as usize, *weight);
+                }
+            }
+        }
     }
 }

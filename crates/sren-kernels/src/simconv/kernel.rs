@@ -1,21 +1,22 @@
-//! The innermost loop of every matrix product here: a block of up to 6 rows by 16 columns,
+//! The innermost loops of every matrix product here: a strip of 16 columns,
 //!
 //! ```text
-//! c[r][j] (+)= sum_d a[r * a_row + d * a_depth] * b[d * b_depth + j]
+//! c[r * c_row + j] (+)= sum_d a[r * a_row + d * a_depth] * b[d * b_depth + j]
 //! ```
-//! which 12 AVX registers hold while both operands stream by. As either operand may have any
-//! strides, one block serves the forward product and both products of the gradients, and panels
-//! need no packing.
+//! in blocks of up to 6 rows, which 12 AVX registers hold while both operands stream by. As either
+//! operand may have any strides, this serves the forward product and both products of the
+//! gradients, and panels need no packing.
 
 /// Rows of a full block.
 pub(super) const ROWS: usize = 6;
 
-/// Columns of a block: those of a cache line.
+/// Columns of a strip: those of a cache line.
 pub(super) const COLUMNS: usize = crate::simd::LINE;
 
-/// Where the operands of a block begin and how far their neighbours are.
+/// Where the operands of a strip begin and how far their neighbours are.
 #[derive(Clone, Copy)]
-pub(super) struct Block {
+pub(super) struct Strip {
+    pub(super) rows: usize,
     pub(super) depth: usize,
     pub(super) a: *const f32,
     pub(super) a_row: usize,
@@ -28,22 +29,54 @@ pub(super) struct Block {
     pub(super) accumulate: bool,
 }
 
-/// A block function for a number of rows that it knows at compile time.
-pub(super) type BlockFn = unsafe fn(Block);
-
-/// The block functions for 1 to 6 rows, in the best version for this machine.
-pub(super) fn block_functions() -> &'static [BlockFn; ROWS] {
+/// Computes a strip, in the best version for this machine.
+///
+/// # Safety
+/// For every r below `rows`, d below `depth`, j below [`COLUMNS`], the places that the formula above
+/// names must be inside their slices, and those of `c` overlap neither operand.
+pub(super) unsafe fn multiply_strip(strip: Strip) {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
-        return &[avx2::<1>, avx2::<2>, avx2::<3>, avx2::<4>, avx2::<5>, avx2::<6>];
+        // SAFETY: by this function's contract, and AVX2 and FMA are there.
+        return unsafe { avx2::multiply_strip(strip) };
     }
-    &[portable::<1>, portable::<2>, portable::<3>, portable::<4>, portable::<5>, portable::<6>]
+    // SAFETY: by this function's contract.
+    for_each_block(strip, |strip| unsafe {
+        match strip.rows {
+            1 => portable::<1>(strip),
+            2 => portable::<2>(strip),
+            3 => portable::<3>(strip),
+            4 => portable::<4>(strip),
+            5 => portable::<5>(strip),
+            _ => portable::<6>(strip),
+        }
+    });
+}
+
+/// Cuts a strip into blocks of at most 6 rows, the last two alike: two blocks of 4 keep the
+/// arithmetic busier than one of 6 and one of 2.
+#[inline(always)]
+fn for_each_block(strip: Strip, mut visit: impl FnMut(Strip)) {
+    let mut row = 0;
+    while row < strip.rows {
+        let rows = match strip.rows - row {
+            left @ ..=ROWS => left,
+            left if left < 2 * ROWS => left.div_ceil(2),
+            _ => ROWS,
+        };
+        visit(Strip {
+            rows,
+            a: strip.a.wrapping_add(row * strip.a_row),
+            c: strip.c.wrapping_add(row * strip.c_row),
+            ..strip
+        });
+        row += rows;
+    }
 }
 
 /// # Safety
-/// For every r below `R`, d below `depth`, j below [`COLUMNS`], the places that the formula above
-/// names must be inside their slices, and those of `c` overlap neither operand.
-unsafe fn portable<const R: usize>(block: Block) {
+/// As for [`multiply_strip`], with `R` rows.
+unsafe fn portable<const R: usize>(block: Strip) {
     const FUSED: bool = cfg!(target_arch = "aarch64");
     let mut sums = [[0.0f32; COLUMNS]; R];
     for d in 0..block.depth {
@@ -66,35 +99,73 @@ unsafe fn portable<const R: usize>(block: Block) {
     }
 }
 
-/// # Safety
-/// As for [`portable`], on a machine with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2<const R: usize>(block: Block) {
+mod avx2 {
+    use std::arch::asm;
     use std::arch::x86_64::*;
-    let mut sums = [[_mm256_setzero_ps(); 2]; R];
-    let (mut a, mut b) = (block.a, block.b);
-    for _ in 0..block.depth {
-        // SAFETY: by this function's contract.
-        let columns = unsafe { [_mm256_loadu_ps(b), _mm256_loadu_ps(b.add(8))] };
-        for (r, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: by this function's contract.
-            let value = unsafe { _mm256_broadcast_ss(&*a.add(r * block.a_row)) };
-            sums[0] = _mm256_fmadd_ps(value, columns[0], sums[0]);
-            sums[1] = _mm256_fmadd_ps(value, columns[1], sums[1]);
-        }
-        a = a.wrapping_add(block.a_depth);
-        b = b.wrapping_add(block.b_depth);
+
+    use super::{Strip, for_each_block};
+
+    /// # Safety
+    /// As for [`super::multiply_strip`], on a machine with AVX2 and FMA.
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn multiply_strip(strip: Strip) {
+        // SAFETY: passed on.
+        for_each_block(strip, |strip| unsafe {
+            match strip.rows {
+                1 => block::<1>(strip),
+                2 => block::<2>(strip),
+                3 => block::<3>(strip),
+                4 => block::<4>(strip),
+                5 => block::<5>(strip),
+                _ => block::<6>(strip),
+            }
+        });
     }
-    for (r, sums) in sums.iter().enumerate() {
-        for (half, &sum) in sums.iter().enumerate() {
-            // SAFETY: by this function's contract.
-            unsafe {
-                let c = block.c.add(r * block.c_row + 8 * half);
-                let value =
-                    if block.accumulate { _mm256_add_ps(_mm256_loadu_ps(c), sum) } else { sum };
-                _mm256_storeu_ps(c, value);
+
+    /// # Safety
+    /// As for [`super::multiply_strip`], with `R` rows, on a machine with AVX2 and FMA.
+    #[inline(always)]
+    unsafe fn block<const R: usize>(block: Strip) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let mut sums = [[_mm256_setzero_ps(); 2]; R];
+            let mut rows = [block.a; R];
+            for r in 0..R {
+                rows[r] = opaque(block.a.wrapping_add(r * block.a_row));
+            }
+            let (mut at, mut b) = (0, block.b);
+            for _ in 0..block.depth {
+                let left = _mm256_loadu_ps(b);
+                let right = _mm256_loadu_ps(b.add(8));
+                for r in 0..R {
+                    let value = _mm256_broadcast_ss(&*rows[r].add(at));
+                    sums[r][0] = _mm256_fmadd_ps(value, left, sums[r][0]);
+                    sums[r][1] = _mm256_fmadd_ps(value, right, sums[r][1]);
+                }
+                at += block.a_depth;
+                b = b.wrapping_add(block.b_depth);
+            }
+            for r in 0..R {
+                let c = block.c.add(r * block.c_row);
+                if block.accumulate {
+                    sums[r][0] = _mm256_add_ps(_mm256_loadu_ps(c), sums[r][0]);
+                    sums[r][1] = _mm256_add_ps(_mm256_loadu_ps(c.add(8)), sums[r][1]);
+                }
+                _mm256_storeu_ps(c, sums[r][0]);
+                _mm256_storeu_ps(c.add(8), sums[r][1]);
             }
         }
+    }
+
+    /// The same pointer, but the compiler does not know that: it would otherwise step from row to
+    /// row by a chain of additions, which takes longer than the arithmetic in between.
+    #[inline(always)]
+    fn opaque(mut pointer: *const f32) -> *const f32 {
+        // SAFETY: no instruction at all.
+        unsafe {
+            asm!("/* {0} */", inout(reg) pointer, options(pure, nomem, nostack, preserves_flags));
+        }
+        pointer
     }
 }

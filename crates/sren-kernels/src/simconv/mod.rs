@@ -12,6 +12,8 @@
 mod backward;
 mod forward;
 mod gather;
+#[cfg(target_arch = "x86_64")]
+mod gather_avx2;
 mod kernel;
 mod plan;
 mod product;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::SimConv;
 use super::kernel::{COLUMNS, ROWS};
+use super::tile::LANES;
 use crate::taps::TapTable;
 
 /// The cut of one layer.
@@ -34,9 +35,6 @@ const PANEL_WIDTH: usize = 256;
 /// Values of a panel: a part of the second-level cache.
 const PANEL_VALUES: usize = 48 << 10;
 
-/// Most positions of a tile, where the panel's size does not limit them before.
-const MAX_POSITIONS: usize = 32 * ROWS;
-
 impl Plan {
     pub(super) fn new(conv: &SimConv, taps: &TapTable) -> Self {
         let (taps, tap_width) = (taps.kernel_size().pow(2), conv.tap_width());
@@ -44,7 +42,7 @@ impl Plan {
         let taps_in_group = taps.div_ceil(groups);
         // One line more than needed: rows that are a power of two apart would share cache sets.
         let pitch = (taps_in_group * tap_width).next_multiple_of(COLUMNS) + COLUMNS;
-        let positions = (PANEL_VALUES / pitch / ROWS * ROWS).clamp(4 * ROWS, MAX_POSITIONS);
+        let positions = (PANEL_VALUES / pitch / ROWS * ROWS).clamp(4 * ROWS, LANES);
         Self { taps, taps_in_group, tap_width, positions, pitch }
     }
 

@@ -1,6 +1,6 @@
 //! Matrix products of the similarity convolution, on the calling thread, checked at this border.
 
-use super::kernel::{Block, COLUMNS, ROWS, block_functions};
+use super::kernel::{COLUMNS, Strip, multiply_strip};
 use crate::simd::LineBuffer;
 
 /// A matrix in rows of `pitch` values, of which the first `columns` count.
@@ -157,37 +157,44 @@ fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, accumulat
     }
     assert!(a.len() > (rows - 1) * a_row + (depth - 1) * a_depth, "left operand");
     assert!(b.len() >= (depth - 1) * b_depth + COLUMNS, "right operand");
-    let functions = block_functions();
     let width = COLUMNS.min(out.columns - column);
-    for row in (0..rows).step_by(ROWS) {
-        let count = ROWS.min(rows - row);
-        let place = &mut out.values[row * out.pitch + column..];
-        let block = Block {
-            depth,
-            a: a[row * a_row..].as_ptr(),
-            a_row,
-            a_depth,
-            b: b.as_ptr(),
-            b_depth,
-            c: place.as_mut_ptr(),
-            c_row: out.pitch,
-            accumulate,
+    let place = &mut out.values[column..];
+    let strip = Strip {
+        rows,
+        depth,
+        a: a.as_ptr(),
+        a_row,
+        a_depth,
+        b: b.as_ptr(),
+        b_depth,
+        c: place.as_mut_ptr(),
+        c_row: out.pitch,
+        accumulate,
+    };
+    if width == COLUMNS {
+        assert!(place.len() >= (rows - 1) * out.pitch + COLUMNS, "product");
+        // SAFETY: the operands were checked above to hold `rows` rows, `depth` steps and 16
+        // columns, the product just now; it is borrowed mutably, so nothing overlaps it.
+        return unsafe { multiply_strip(strip) };
+    }
+    // The last columns: whole strips of some rows go to a buffer first.
+    const ROWS: usize = 24;
+    let mut whole = [0.0; ROWS * COLUMNS];
+    for first in (0..rows).step_by(ROWS) {
+        let strip = Strip {
+            rows: ROWS.min(rows - first),
+            a: a[first * a_row..].as_ptr(),
+            c: whole.as_mut_ptr(),
+            c_row: COLUMNS,
+            accumulate: false,
+            ..strip
         };
-        if width == COLUMNS {
-            assert!(place.len() >= (count - 1) * out.pitch + COLUMNS, "product");
-            // SAFETY: both operands were checked above to hold `rows` rows (of which these are
-            // some), `depth` steps and 16 columns, the product just now; it is borrowed mutably,
-            // so nothing overlaps it.
-            unsafe { functions[count - 1](block) };
-        } else {
-            let mut whole = [0.0; ROWS * COLUMNS];
-            let block = Block { c: whole.as_mut_ptr(), c_row: COLUMNS, accumulate: false, ..block };
-            // SAFETY: as above; `whole` has room for 6 rows of 16 columns.
-            unsafe { functions[count - 1](block) };
-            for (r, sums) in whole.chunks_exact(COLUMNS).take(count).enumerate() {
-                for (c, sum) in place[r * out.pitch..][..width].iter_mut().zip(sums) {
-                    *c = if accumulate { *c + sum } else { *sum };
-                }
+        // SAFETY: as above; the buffer has room for 24 rows of 16 columns.
+        unsafe { multiply_strip(strip) };
+        for (r, sums) in whole.chunks_exact(COLUMNS).take(strip.rows).enumerate() {
+            let row = &mut place[(first + r) * out.pitch..][..width];
+            for (c, sum) in row.iter_mut().zip(sums) {
+                *c = if accumulate { *c + sum } else { *sum };
             }
         }
     }

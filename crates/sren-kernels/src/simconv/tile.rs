@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::taps::{Coordinate, TapTable};
+use crate::taps::{Coordinate, Frame, TapTable};
 
 /// Which output positions a block holds.
 #[derive(Debug, Clone, Copy)]
@@ -59,20 +59,24 @@ impl<'a> Positions<'a> {
 /// Corners of a bilinear sample.
 pub(super) const CORNERS: usize = 4;
 
+/// Most positions of a tile, and the distance of its lanes: known beforehand, so that the places
+/// of a sample's corners are.
+pub(super) const LANES: usize = 192;
+
+/// A value for each position.
+type Lane = [f32; LANES];
+
 /// The samples of a block of positions. First [`place`](Tile::place) the positions, then
 /// [`sample`](Tile::sample) taps, as often as needed.
-#[derive(Debug, Default)]
 pub(super) struct Tile {
     positions: usize,
     poses: usize,
-    /// Where the positions lie on the input grid: whole cells (integers held as floats) and rest.
-    x: Lanes,
-    y: Lanes,
-    /// Pixel of the batch that the position's image begins with.
-    first_pixel: Vec<u32>,
-    /// `[pose, position]`.
-    frames: Frames,
-    /// `[tap, pose, corner, position]`; corners outside of the image point somewhere inside.
+    taps: usize,
+    pixels: Range<usize>,
+    places: Box<Places>,
+    /// A frame for each pose.
+    frames: Vec<Frames>,
+    /// `[tap, pose, corner, LANES]`; corners outside of the image point somewhere inside.
     pixel: Vec<u32>,
     /// Weights of the corners, 0 outside of the image, in the same order.
     weight: Vec<f32>,
@@ -81,220 +85,255 @@ pub(super) struct Tile {
     turn: Option<[Vec<f32>; 2]>,
 }
 
-/// One coordinate of all positions.
-#[derive(Debug, Default)]
-struct Lanes {
-    cell: Vec<f32>,
-    rest: Vec<f32>,
+/// Where the positions lie on the input grid: whole cells (integers held as floats) and the rest,
+/// and the pixel of the batch that the position's image begins with.
+struct Places {
+    x_cell: Lane,
+    x_rest: Lane,
+    y_cell: Lane,
+    y_rest: Lane,
+    first_pixel: [u32; LANES],
 }
 
 /// The frames of all positions: direction, tap vector `spacing * direction`, weight.
-#[derive(Debug, Default)]
+#[derive(Clone)]
 struct Frames {
-    cos: Vec<f32>,
-    sin: Vec<f32>,
-    step_cos: Vec<f32>,
-    step_sin: Vec<f32>,
-    weight: Vec<f32>,
+    cos: Lane,
+    sin: Lane,
+    step_cos: Lane,
+    step_sin: Lane,
+    weight: Lane,
 }
 
-/// The samples of one tap in one pose, `[corner, position]` each.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Samples<'a> {
-    pub(super) pixel: &'a [u32],
-    pub(super) weight: &'a [f32],
-    /// `weight * cos d`, `weight * sin d`.
-    pub(super) turn: Option<[&'a [f32]; 2]>,
-}
-
-impl Lanes {
-    fn clear(&mut self) {
-        self.cell.clear();
-        self.rest.clear();
+impl Default for Tile {
+    fn default() -> Self {
+        let zero = [0.0; LANES];
+        let places = Places {
+            x_cell: zero,
+            x_rest: zero,
+            y_cell: zero,
+            y_rest: zero,
+            first_pixel: [0; LANES],
+        };
+        Self {
+            positions: 0,
+            poses: 0,
+            taps: 0,
+            pixels: 0..0,
+            places: Box::new(places),
+            frames: Vec::new(),
+            pixel: Vec::new(),
+            weight: Vec::new(),
+            turn: None,
+        }
     }
+}
 
-    fn push(&mut self, coordinate: Coordinate) {
-        self.cell.push(coordinate.cell as f32);
-        self.rest.push(coordinate.rest);
+impl Places {
+    fn set(&mut self, lane: usize, x: Coordinate, y: Coordinate, first_pixel: usize) {
+        self.x_cell[lane] = x.cell as f32;
+        self.x_rest[lane] = x.rest;
+        self.y_cell[lane] = y.cell as f32;
+        self.y_rest[lane] = y.rest;
+        self.first_pixel[lane] = first_pixel as u32;
+    }
+}
+
+impl Frames {
+    fn set(&mut self, lane: usize, frame: Frame) {
+        self.cos[lane] = frame.direction.cos;
+        self.sin[lane] = frame.direction.sin;
+        self.step_cos[lane] = frame.spacing * frame.direction.cos;
+        self.step_sin[lane] = frame.spacing * frame.direction.sin;
+        self.weight[lane] = frame.weight;
     }
 }
 
 impl Tile {
-    /// Reads where `positions` lie and how their frames are turned.
+    /// Reads where `positions`, at most [`LANES`], lie and how their frames are turned.
     pub(super) fn place(&mut self, taps: &TapTable, positions: Positions) {
+        assert!(positions.len() <= LANES, "positions of a tile");
         let (output, pixels) = (taps.output_grid(), taps.input_grid().len());
-        (self.positions, self.poses) = (positions.len(), taps.poses());
-        self.x.clear();
-        self.y.clear();
-        self.first_pixel.clear();
-        for index in 0..positions.len() {
-            let position = positions.get(index);
-            let (image, cell) = (position / output.len(), position % output.len());
-            self.x.push(taps.columns()[cell % output.width]);
-            self.y.push(taps.rows()[cell / output.width]);
-            self.first_pixel.push((image * pixels) as u32);
+        (self.positions, self.poses, self.taps) = (positions.len(), taps.poses(), 0);
+        self.pixels = 0..0;
+        if positions.len() == 0 {
+            return;
         }
-        let frames = &mut self.frames;
-        for lanes in [
-            &mut frames.cos,
-            &mut frames.sin,
-            &mut frames.step_cos,
-            &mut frames.step_sin,
-            &mut frames.weight,
-        ] {
-            lanes.clear();
+        let image = |position: usize| position / output.len();
+        let (first, last) = (positions.get(0), positions.get(positions.len() - 1));
+        self.pixels = image(first) * pixels..(image(last) + 1) * pixels;
+        match positions {
+            Positions::Range(..) => {
+                let mut first_pixel = image(first) * pixels;
+                let cell = first % output.len();
+                let (mut row, mut column) = (cell / output.width, cell % output.width);
+                for lane in 0..positions.len() {
+                    let (x, y) = (taps.columns()[column], taps.rows()[row]);
+                    self.places.set(lane, x, y, first_pixel);
+                    column += 1;
+                    if column == output.width {
+                        (row, column) = (row + 1, 0);
+                    }
+                    if row == output.height {
+                        (row, first_pixel) = (0, first_pixel + pixels);
+                    }
+                }
+            }
+            Positions::List(list) => {
+                let (area, width) = (output.len() as u32, output.width as u32);
+                for (lane, position) in list.iter().enumerate() {
+                    let (image, cell) = (position / area, position % area);
+                    let x = taps.columns()[(cell % width) as usize];
+                    let y = taps.rows()[(cell / width) as usize];
+                    self.places.set(lane, x, y, image as usize * pixels);
+                }
+            }
         }
-        for pose in 0..self.poses {
-            for index in 0..positions.len() {
-                let frame = taps.frames()[positions.get(index) * self.poses + pose];
-                frames.cos.push(frame.direction.cos);
-                frames.sin.push(frame.direction.sin);
-                frames.step_cos.push(frame.spacing * frame.direction.cos);
-                frames.step_sin.push(frame.spacing * frame.direction.sin);
-                frames.weight.push(frame.weight);
+        let zero = [0.0; LANES];
+        let zero = Frames { cos: zero, sin: zero, step_cos: zero, step_sin: zero, weight: zero };
+        self.frames.resize(self.poses, zero);
+        for (pose, frames) in self.frames.iter_mut().enumerate() {
+            for lane in 0..positions.len() {
+                frames.set(lane, taps.frames()[positions.get(lane) * self.poses + pose]);
             }
         }
     }
 
     /// Computes the samples of `wanted` taps, counted row by row through the kernel.
     pub(super) fn sample(&mut self, taps: &TapTable, wanted: Range<usize>, relative_pose: bool) {
-        let (kernel_size, n) = (taps.kernel_size(), self.positions);
-        let input = taps.input_grid();
-        let len = wanted.len() * self.poses * CORNERS * n;
+        let kernel_size = taps.kernel_size();
+        let size = [taps.input_grid().width, taps.input_grid().height];
+        self.taps = wanted.len();
+        let len = wanted.len() * self.poses * CORNERS * LANES;
         self.pixel.resize(len, 0);
         self.weight.resize(len, 0.0);
-        self.turn = match relative_pose {
-            true => Some(self.turn.take().unwrap_or_default()),
-            false => None,
-        };
-        let step = (self.poses * CORNERS * n).max(1);
-        let lanes = self.pixel.chunks_exact_mut(step).zip(self.weight.chunks_exact_mut(step));
-        for (tap, (pixel, weight)) in wanted.zip(lanes) {
+        self.turn = relative_pose.then(|| self.turn.take().unwrap_or_default());
+        let mut pixels = self.pixel.chunks_exact_mut(CORNERS * LANES);
+        let mut weights = self.weight.chunks_exact_mut(CORNERS * LANES);
+        for tap in wanted {
             let centred = |index: usize| index as f32 - (kernel_size / 2) as f32;
-            let (tx, ty) = (centred(tap % kernel_size), centred(tap / kernel_size));
-            let poses =
-                pixel.chunks_exact_mut(CORNERS * n).zip(weight.chunks_exact_mut(CORNERS * n));
-            for (pose, (pixel, weight)) in poses.enumerate() {
-                let frames = pose * n..(pose + 1) * n;
-                let places = Places {
-                    tap: [tx, ty],
-                    size: [input.width, input.height],
-                    x_cell: &self.x.cell,
-                    x_rest: &self.x.rest,
-                    y_cell: &self.y.cell,
-                    y_rest: &self.y.rest,
-                    first_pixel: &self.first_pixel,
-                    cos: &self.frames.step_cos[frames.clone()],
-                    sin: &self.frames.step_sin[frames.clone()],
-                    weight: &self.frames.weight[frames],
-                };
-                sample_tap(places, pixel, weight);
+            let tap = [centred(tap % kernel_size), centred(tap / kernel_size)];
+            for ((frames, pixel), weight) in self.frames.iter().zip(&mut pixels).zip(&mut weights) {
+                sample_tap(tap, size, &self.places, frames, self.positions, pixel, weight);
             }
         }
         if let (Some([cos, sin]), Some(there)) = (&mut self.turn, taps.input_directions()) {
             cos.resize(len, 0.0);
             sin.resize(len, 0.0);
-            for corners in 0..len / n.max(1) {
-                let pose = corners / CORNERS % self.poses;
-                for index in 0..n {
-                    let (at, frame) = (corners * n + index, pose * n + index);
-                    let there = there[self.pixel[at] as usize];
-                    let own = [self.frames.cos[frame], self.frames.sin[frame]];
-                    cos[at] = self.weight[at] * (there.cos * own[0] + there.sin * own[1]);
-                    sin[at] = self.weight[at] * (there.sin * own[0] - there.cos * own[1]);
+            for corner in 0..len / LANES {
+                let own = &self.frames[corner / CORNERS % self.poses];
+                for lane in 0..self.positions {
+                    let at = corner * LANES + lane;
+                    let (there, weight) = (there[self.pixel[at] as usize], self.weight[at]);
+                    cos[at] = weight * (there.cos * own.cos[lane] + there.sin * own.sin[lane]);
+                    sin[at] = weight * (there.sin * own.cos[lane] - there.cos * own.sin[lane]);
                 }
             }
         }
     }
 
+    /// Number of positions.
     pub(super) fn positions(&self) -> usize {
         self.positions
     }
 
+    /// Number of poses a position.
     pub(super) fn poses(&self) -> usize {
         self.poses
     }
 
-    /// Values of a tap in a row of the panel.
-    pub(super) fn tap_width(&self, channels: usize) -> usize {
-        if self.turn.is_some() { 3 * channels } else { channels }
+    /// Number of taps last sampled.
+    pub(super) fn taps(&self) -> usize {
+        self.taps
     }
 
-    /// The samples of pose `pose` of the `tap`-th of the taps that were last sampled.
-    pub(super) fn samples(&self, tap: usize, pose: usize) -> Samples<'_> {
-        let len = CORNERS * self.positions;
-        let range = (tap * self.poses + pose) * len..(tap * self.poses + pose + 1) * len;
-        Samples {
-            pixel: &self.pixel[range.clone()],
-            weight: &self.weight[range.clone()],
-            turn: self.turn.as_ref().map(|[cos, sin]| [&cos[range.clone()], &sin[range]]),
+    /// The pixels of the batch that the tile's images have: every sample is one of them.
+    pub(super) fn pixels(&self) -> Range<usize> {
+        self.pixels.clone()
+    }
+
+    /// Whether samples are turned, as relative-pose kernels need.
+    pub(super) fn is_turned(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Values of a tap in a row of the panel.
+    pub(super) fn tap_width(&self, channels: usize) -> usize {
+        if self.is_turned() { 3 * channels } else { channels }
+    }
+
+    /// The pixels of all samples, `[tap, pose, corner, LANES]`.
+    pub(super) fn sampled_pixels(&self) -> &[u32] {
+        &self.pixel
+    }
+
+    /// The weights of all samples for the one or three sums of a tap, in the same order.
+    pub(super) fn weights(&self) -> [&[f32]; 3] {
+        match &self.turn {
+            Some([cos, sin]) => [&self.weight, cos, sin],
+            None => [&self.weight, &[], &[]],
         }
     }
 }
 
-/// What the samples of one tap in one pose follow from, a value a position each.
-struct Places<'a> {
+fn sample_tap(
     tap: [f32; 2],
     size: [usize; 2],
-    x_cell: &'a [f32],
-    x_rest: &'a [f32],
-    y_cell: &'a [f32],
-    y_rest: &'a [f32],
-    first_pixel: &'a [u32],
-    cos: &'a [f32],
-    sin: &'a [f32],
-    weight: &'a [f32],
-}
-
-fn sample_tap(places: Places, pixel: &mut [u32], weight: &mut [f32]) {
+    places: &Places,
+    frames: &Frames,
+    positions: usize,
+    pixel: &mut [u32],
+    weight: &mut [f32],
+) {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
         // SAFETY: AVX2 and FMA are there.
-        return unsafe { sample_tap_avx2(places, pixel, weight) };
+        return unsafe { sample_tap_avx2(tap, size, places, frames, positions, pixel, weight) };
     }
-    sample_tap_lanes(places, pixel, weight);
+    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight);
 }
 
 /// [`sample_tap_lanes`] compiled for wider vectors.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn sample_tap_avx2(places: Places, pixel: &mut [u32], weight: &mut [f32]) {
-    sample_tap_lanes(places, pixel, weight);
+fn sample_tap_avx2(
+    tap: [f32; 2],
+    size: [usize; 2],
+    places: &Places,
+    frames: &Frames,
+    positions: usize,
+    pixel: &mut [u32],
+    weight: &mut [f32],
+) {
+    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight);
 }
 
+/// The samples of one tap in one pose, `[corner, LANES]`.
 #[inline(always)]
-fn sample_tap_lanes(places: Places, pixel: &mut [u32], weight: &mut [f32]) {
-    let n = places.first_pixel.len();
-    let (x_cell, x_rest) = (&places.x_cell[..n], &places.x_rest[..n]);
-    let (y_cell, y_rest) = (&places.y_cell[..n], &places.y_rest[..n]);
-    let (cos, sin, own) = (&places.cos[..n], &places.sin[..n], &places.weight[..n]);
-    let [tx, ty] = places.tap;
-    let [width, height] = places.size;
-    let (pixels, weights) = (corner_lanes(pixel, n), corner_lanes(weight, n));
-    for i in 0..n {
-        let x = neighbours(x_cell[i], x_rest[i] + (cos[i] * tx - sin[i] * ty), width);
-        let y = neighbours(y_cell[i], y_rest[i] + (sin[i] * tx + cos[i] * ty), height);
+fn sample_tap_lanes(
+    [tx, ty]: [f32; 2],
+    [width, height]: [usize; 2],
+    places: &Places,
+    frames: &Frames,
+    positions: usize,
+    pixel: &mut [u32],
+    weight: &mut [f32],
+) {
+    let (pixel, weight) = (&mut pixel[..CORNERS * LANES], &mut weight[..CORNERS * LANES]);
+    for i in 0..positions.min(LANES) {
+        let (cos, sin) = (frames.step_cos[i], frames.step_sin[i]);
+        let x = neighbours(places.x_cell[i], places.x_rest[i] + (cos * tx - sin * ty), width);
+        let y = neighbours(places.y_cell[i], places.y_rest[i] + (sin * tx + cos * ty), height);
         let rows = [
             places.first_pixel[i] + y.cell[0] * width as u32,
             places.first_pixel[i] + y.cell[1] * width as u32,
         ];
-        let (low, high) = (own[i] * y.weight[0], own[i] * y.weight[1]);
-        pixels[0][i] = rows[0] + x.cell[0];
-        pixels[1][i] = rows[0] + x.cell[1];
-        pixels[2][i] = rows[1] + x.cell[0];
-        pixels[3][i] = rows[1] + x.cell[1];
-        weights[0][i] = low * x.weight[0];
-        weights[1][i] = low * x.weight[1];
-        weights[2][i] = high * x.weight[0];
-        weights[3][i] = high * x.weight[1];
+        let weights = [frames.weight[i] * y.weight[0], frames.weight[i] * y.weight[1]];
+        for corner in 0..CORNERS {
+            pixel[corner * LANES + i] = rows[corner / 2] + x.cell[corner % 2];
+            weight[corner * LANES + i] = weights[corner / 2] * x.weight[corner % 2];
+        }
     }
-}
-
-#[inline(always)]
-fn corner_lanes<T>(values: &mut [T], n: usize) -> [&mut [T]; CORNERS] {
-    let (top, bottom) = values.split_at_mut(2 * n);
-    let ((a, b), (c, d)) = (top.split_at_mut(n), bottom.split_at_mut(n));
-    [a, b, c, &mut d[..n]]
 }
 
 /// The two neighbours of a coordinate along one axis, moved inside, and their weights: 0 outside.

@@ -12,7 +12,7 @@ pub(crate) struct Random(u64);
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        (0..8).for_each(|_| drop(random.unit()));
+        (0..8).for_each(|_| _ = random.unit());
         random
     }
 

@@ -1,0 +1,157 @@
+//! Where the time of a residual block's training step goes.
+
+use std::time::Instant;
+
+use burn::module::Module;
+use burn::optim::{AdamConfig, GradientsParams};
+use burn::tensor::{Device, Tensor};
+use serde::Serialize;
+use sren::{
+    Frames, Grid, MaskedBatchNorm, MaskedBatchNormConfig, Result, SimConv2d, SimConv2dConfig,
+};
+
+use super::layer::{BATCH, random_frames};
+use super::timing::with_threads;
+
+/// `relu(x + norm(conv(relu(norm(conv(x))))))`, the block of a residual network.
+#[derive(Module, Debug)]
+pub struct Block {
+    conv1: SimConv2d,
+    norm1: MaskedBatchNorm,
+    conv2: SimConv2d,
+    norm2: MaskedBatchNorm,
+    /// 1x1, where stride or channels change.
+    shortcut: Option<(SimConv2d, MaskedBatchNorm)>,
+}
+
+impl Block {
+    /// A block from `channels[0]` to `channels[1]` channels.
+    pub fn new(channels: [usize; 2], stride: usize, device: &Device) -> Result<Self> {
+        let [c_in, c_out] = channels;
+        let conv = |c: usize, k: usize, stride: usize| {
+            SimConv2dConfig::new([c, c_out], k).with_stride(stride).with_bias(false).init(device)
+        };
+        let norm = |relu| MaskedBatchNormConfig::new(c_out).with_relu(relu).init(device);
+        let shortcut = match stride == 1 && c_in == c_out {
+            true => None,
+            false => Some((conv(c_in, 1, stride)?, norm(false)?)),
+        };
+        Ok(Self {
+            conv1: conv(c_in, 3, stride)?,
+            norm1: norm(true)?,
+            conv2: conv(c_out, 3, 1)?,
+            norm2: norm(true)?,
+            shortcut,
+        })
+    }
+
+    /// `[n, h, w, c_in]` on `grid` -> `[n, h / stride, w / stride, c_out]` and its grid.
+    pub fn forward(&self, x: Tensor<4>, frames: &Frames, grid: &Grid) -> Result<(Tensor<4>, Grid)> {
+        let taps = self.conv1.taps(frames, grid)?;
+        let (out, active) = (*taps.output_grid(), taps.shared_active());
+        // [n, h, w, c_in] -> [n, h / stride, w / stride, c_out]
+        let y = self.conv1.forward(x.clone(), &taps)?;
+        let y = self.norm1.forward(y, active.clone())?;
+        let y = self.conv2.forward(y, &self.conv2.taps(frames, &out)?)?;
+        let x = match &self.shortcut {
+            None => x,
+            Some((conv, norm)) => {
+                norm.forward(conv.forward(x, &conv.taps(frames, grid)?)?, active.clone())?
+            }
+        };
+        Ok((self.norm2.forward_residual(y, x, active)?, out))
+    }
+}
+
+/// Shares of a training step of one block (forward, backward, Adam), batch of
+/// [`BATCH`](super::BATCH).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BlockProfile {
+    /// Channels of the block.
+    pub channels: usize,
+    /// Height and width of its input.
+    pub size: usize,
+    /// Number of threads.
+    pub threads: usize,
+    /// The whole step in milliseconds.
+    pub step_ms: f64,
+    /// Share of the two similarity convolutions, forward and backward.
+    pub simconv_share: f64,
+    /// Share of the two batch norms with ReLU and residual, forward and backward.
+    pub norm_share: f64,
+    /// Share of the optimiser's step.
+    pub optimiser_share: f64,
+    /// What is left: adding gradients of the two branches, bookkeeping.
+    pub rest_share: f64,
+}
+
+/// Profiles a block of `channels` channels on `size x size` positions.
+pub fn profile(
+    channels: usize,
+    size: usize,
+    threads: usize,
+    repetitions: usize,
+) -> Result<BlockProfile> {
+    with_threads(threads, || measure(channels, size, threads, repetitions))?
+}
+
+fn measure(
+    channels: usize,
+    size: usize,
+    threads: usize,
+    repetitions: usize,
+) -> Result<BlockProfile> {
+    let device = Device::flex().autodiff();
+    let grid = Grid::pixels(size, size);
+    let frames = random_frames(&[grid], BATCH)?;
+    let block = Block::new([channels; 2], 1, &device)?;
+    let taps = block.conv1.taps(&frames, &grid)?;
+    let noise = || {
+        let normal = burn::tensor::Distribution::Normal(0.0, 1.0);
+        Tensor::<4>::random([BATCH, size, size, channels], normal, &device).require_grad()
+    };
+    let (x, residual) = (noise(), noise());
+    let mut adam = AdamConfig::new().init();
+    let mut trained = Block::new([channels; 2], 1, &device)?;
+    let mut least = [f64::INFINITY; 5];
+    for repetition in 0..=repetitions {
+        let start = Instant::now();
+        let gradients = trained.forward(x.clone(), &frames, &grid)?.0.backward();
+        let gradients = GradientsParams::from_grads(gradients, &trained);
+        let optimiser = Instant::now();
+        trained = adam.step(1e-3, trained, gradients);
+        let optimiser = optimiser.elapsed();
+        let step = start.elapsed();
+
+        let start = Instant::now();
+        drop(block.conv1.forward(x.clone(), &taps)?.backward());
+        let simconv = start.elapsed();
+        let start = Instant::now();
+        drop(block.norm1.forward(x.clone(), None)?.backward());
+        let norm = start.elapsed();
+        let start = Instant::now();
+        drop(block.norm2.forward_residual(x.clone(), residual.clone(), None)?.backward());
+        let residual = start.elapsed();
+        // The first round warms up.
+        if repetition > 0 {
+            let spent = [step, simconv, norm, residual, optimiser];
+            for (least, spent) in least.iter_mut().zip(spent) {
+                *least = least.min(spent.as_secs_f64() * 1e3);
+            }
+        }
+    }
+    let [step_ms, simconv_ms, norm_ms, residual_ms, optimiser_ms] = least;
+    let share = |ms: f64| ms / step_ms;
+    let (simconv_share, norm_share) = (share(2.0 * simconv_ms), share(norm_ms + residual_ms));
+    let optimiser_share = share(optimiser_ms);
+    Ok(BlockProfile {
+        channels,
+        size,
+        threads,
+        step_ms,
+        simconv_share,
+        norm_share,
+        optimiser_share,
+        rest_share: 1.0 - simconv_share - norm_share - optimiser_share,
+    })
+}

@@ -1,0 +1,62 @@
+//! Speed and memory: the similarity convolution beside Burn's plain convolution in the same run, a
+//! residual block's training step, a whole network's peak memory. Ratios, for they hold on other
+//! machines too.
+
+mod block;
+mod layer;
+mod memory;
+mod operators;
+mod report;
+mod resnet18;
+mod subject;
+mod timing;
+
+pub use block::{Block, BlockProfile, profile};
+pub use layer::{BATCH, LAYERS, Layer, random_frames};
+pub use memory::{MemoryProfile, peak_bytes};
+pub use operators::{OperatorRow, operators};
+pub use report::Report;
+pub use resnet18::ResNet18;
+pub use subject::{Contender, Pass, Subject, prepare, tap_table};
+pub use timing::{least_in_turns, once, with_threads};
+
+use sren::Result;
+
+/// What to measure and how thoroughly.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Rounds of which the least time counts.
+    pub repetitions: usize,
+    /// Numbers of threads to measure with.
+    pub threads: Vec<usize>,
+    /// Batch and image size of the network whose peak memory is measured, if it shall be.
+    pub memory: Option<(usize, usize)>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { repetitions: 10, threads: vec![1, 2], memory: Some((128, 56)) }
+    }
+}
+
+/// Channels and sizes of the blocks whose training step is profiled.
+const BLOCKS: [(usize, usize); 2] = [(64, 28), (256, 7)];
+
+/// Measures everything.
+pub fn run(options: &Options) -> Result<Report> {
+    let repetitions = options.repetitions.max(1);
+    // Memory first, while the process is small.
+    let most = options.threads.iter().copied().max().unwrap_or(1);
+    let memory = match options.memory {
+        Some((batch, size)) => memory::resnet18(batch, size, most)?,
+        None => None,
+    };
+    let operators = operators(repetitions, &options.threads)?;
+    let mut blocks = Vec::new();
+    for (channels, size) in BLOCKS {
+        for &threads in &options.threads {
+            blocks.push(profile(channels, size, threads, repetitions)?);
+        }
+    }
+    Ok(Report { batch: BATCH, repetitions, operators, blocks, memory })
+}

@@ -1,0 +1,100 @@
+//! What was measured, for people and for programs.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::block::BlockProfile;
+use super::layer::BATCH;
+use super::memory::MemoryProfile;
+use super::operators::OperatorRow;
+use super::subject::Pass;
+
+/// All measurements of one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Images in the batches of operators and block.
+    pub batch: usize,
+    /// Rounds of which the least time counts.
+    pub repetitions: usize,
+    /// Similarity convolution against Burn's plain convolution.
+    pub operators: Vec<OperatorRow>,
+    /// A residual block's training step.
+    pub blocks: Vec<BlockProfile>,
+    /// A whole network's memory, where it could be read.
+    pub memory: Option<MemoryProfile>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        writeln!(
+            f,
+            "Similarity convolution against Burn's plain conv2d, batch {BATCH}, least of {}.\n\
+             Ratios: how many times as long as conv2d takes; below 1 is faster.\n",
+            self.repetitions
+        )?;
+        writeln!(
+            f,
+            "{:<13}{:<10}{:>8}{:>12}{:>9}{:>9}{:>8}{:>9}",
+            "layer", "pass", "threads", "conv2d ms", "kernel", "module", "taps", "speed-up"
+        )?;
+        for row in &self.operators {
+            let pass = match row.pass {
+                Pass::Forward => "forward",
+                Pass::ForwardBackward => "fwd + bwd",
+            };
+            let speedup = row.speedup.map_or(String::from("-"), |s| format!("{s:.2}"));
+            writeln!(
+                f,
+                "{:<13}{:<10}{:>8}{:>12.2}{:>9.2}{:>9.2}{:>7.1}%{:>9}",
+                row.layer.name,
+                pass,
+                row.threads,
+                row.burn_ms,
+                row.kernel_to_burn,
+                row.module_to_burn,
+                100.0 * row.taps_share,
+                speedup,
+            )?;
+        }
+        writeln!(
+            f,
+            "\ntaps: building the tap table, as a share of the kernel's time; layers share it.\n\
+             speed-up: of the kernel, against one thread.\n\n\
+             Training step of a residual block (forward, backward, Adam), batch {BATCH}.\n"
+        )?;
+        writeln!(
+            f,
+            "{:<13}{:>8}{:>10}{:>10}{:>12}{:>8}{:>8}",
+            "block", "threads", "step ms", "SimConv", "batch norm", "Adam", "rest"
+        )?;
+        for block in &self.blocks {
+            writeln!(
+                f,
+                "{:<13}{:>8}{:>10.1}{:>9.0}%{:>11.0}%{:>7.0}%{:>7.0}%",
+                format!("{}ch {}x{}", block.channels, block.size, block.size),
+                block.threads,
+                block.step_ms,
+                100.0 * block.simconv_share,
+                100.0 * block.norm_share,
+                100.0 * block.optimiser_share,
+                100.0 * block.rest_share,
+            )?;
+        }
+        if let Some(memory) = &self.memory {
+            write!(
+                f,
+                "\nPeak memory of {} forward + backward, batch {}, {}x{}: {:.0} MB,\n\
+                 {:.2} times the layers' outputs ({:.0} MB).",
+                memory.network,
+                memory.batch,
+                memory.size,
+                memory.size,
+                memory.peak_mb,
+                memory.peak_to_activations,
+                memory.activations_mb,
+            )?;
+        }
+        Ok(())
+    }
+}

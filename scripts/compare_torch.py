@@ -1,0 +1,160 @@
+"""The similarity convolution beside torch's conv2d and torchvision's deform_conv2d.
+
+    pip install torch torchvision
+    python scripts/compare_torch.py [--threads 1] [--repetitions 15] [--json]
+
+One run: the Rust program (started here, built if needed) and torch take turns pass by pass, and
+the least time of each counts. A batch of 32 images; tap tables and offsets are made beforehand;
+gradients of weight, bias and (but in the stem) input. `forward` is measured without recording
+gradients. Each line shows how many times as long our kernel on slices (`kernel`) and our Burn
+module under autodiff (`module`) take as torch's plain convolution, and how many times as long
+deform_conv2d takes as they do.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BATCH = 32
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--layers", default="", help="numbers of the layers to measure: 0,2")
+    parser.add_argument("--json", action="store_true", help="print one JSON document only")
+    return parser.parse_args()
+
+
+class Ours:
+    """The resident Rust program: a line in asks for a pass, a line out tells milliseconds."""
+
+    def __init__(self, threads):
+        program = ["cargo", "bench", "-q", "-p", "sren-lab", "--bench", "serve", "--", "--serve"]
+        environment = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(program, cwd=ROOT, env=environment, **pipes)
+        first = self.process.stdout.readline()
+        if not first.startswith("["):
+            sys.exit("compare_torch.py: the Rust program did not start")
+        self.layers = json.loads(first)
+
+    def subject(self, contender, which, index):
+        def run():
+            self.process.stdin.write(f"{contender} {which} {index}\n")
+            self.process.stdin.flush()
+            return float(self.process.stdout.readline())
+
+        return run
+
+
+def torch_subjects(layer, which):
+    import torch
+    from torchvision.ops import deform_conv2d
+
+    torch.manual_seed(1)
+    (c_in, c_out), size, k = layer["channels"], layer["size"], layer["kernel_size"]
+    stride, pad = layer["stride"], layer["kernel_size"] // 2
+    train = which == "both"
+    x = torch.randn(BATCH, c_in, size, size).requires_grad_(train and layer["input_gradient"])
+    weight = torch.randn(c_out, c_in, k, k).requires_grad_(train)
+    bias = torch.randn(c_out).requires_grad_(train)
+    out = -(-size // stride)
+    upstream = torch.ones(BATCH, c_out, out, out)
+
+    # Offsets M(x) t - t of random poses, a scale of 0.7 to 1.7 and any angle.
+    scale = torch.empty(BATCH, out, out).uniform_(0.7, 1.7)
+    angle = torch.empty(BATCH, out, out).uniform_(-math.pi, math.pi)
+    cos, sin = scale * angle.cos(), scale * angle.sin()
+    taps = range(-pad, pad + 1)
+    shifts = [
+        component
+        for ty in taps
+        for tx in taps
+        for component in (sin * tx + cos * ty - ty, cos * tx - sin * ty - tx)
+    ]
+    offset = torch.stack(shifts, dim=1)
+
+    def timed(compute):
+        def run():
+            x.grad = weight.grad = bias.grad = None
+            start = time.perf_counter()
+            if train:
+                compute().backward(upstream)
+            else:
+                with torch.no_grad():
+                    compute()
+            return (time.perf_counter() - start) * 1e3
+
+        return run
+
+    plain = lambda: torch.nn.functional.conv2d(x, weight, bias, stride, pad)
+    deform = lambda: deform_conv2d(x, offset, weight, bias, stride, pad)
+    return {"torch": timed(plain), "deform": timed(deform)}
+
+
+def measure(ours, index, which, repetitions):
+    subjects = {name: ours.subject(name, which, index) for name in ("kernel", "module", "burn")}
+    subjects.update(torch_subjects(ours.layers[index], which))
+    least = {}
+    for repetition in range(repetitions + 1):
+        for name, run in subjects.items():
+            # deform_conv2d is slow and its ratio far from the mark: a few rounds will do.
+            if name == "deform" and repetition > 3:
+                continue
+            spent = run()
+            if repetition > 0:  # the first round warms up
+                least[name] = min(spent, least.get(name, math.inf))
+    return least
+
+
+def main():
+    options = arguments()
+    import torch
+    import torchvision
+
+    torch.set_num_threads(options.threads)
+    ours = Ours(options.threads)
+    chosen = [int(i) for i in options.layers.split(",") if i] or range(len(ours.layers))
+    rows = []
+    if not options.json:
+        print(f"torch {torch.__version__}, torchvision {torchvision.__version__}, "
+              f"{options.threads} thread(s), batch {BATCH}, least of {options.repetitions}")
+        print(f"{'layer':14}{'pass':9}{'torch ms':>10}{'kernel':>8}{'module':>8}"
+              f"{'burn':>8}   deform / kernel  / module")
+    for index in chosen:
+        for which in ("forward", "both"):
+            ms = measure(ours, index, which, options.repetitions)
+            row = {
+                "layer": ours.layers[index]["name"],
+                "pass": which,
+                "milliseconds": ms,
+                "kernel_to_torch": ms["kernel"] / ms["torch"],
+                "module_to_torch": ms["module"] / ms["torch"],
+                "burn_to_torch": ms["burn"] / ms["torch"],
+                "deform_to_kernel": ms["deform"] / ms["kernel"],
+                "deform_to_module": ms["deform"] / ms["module"],
+            }
+            rows.append(row)
+            if not options.json:
+                print(f"{row['layer']:14}{which:9}{ms['torch']:10.2f}"
+                      f"{row['kernel_to_torch']:8.2f}{row['module_to_torch']:8.2f}"
+                      f"{row['burn_to_torch']:8.2f}{row['deform_to_kernel']:18.1f}"
+                      f"{row['deform_to_module']:10.1f}", flush=True)
+    ours.process.stdin.close()
+    ours.process.wait()
+    if options.json:
+        head = {"torch": torch.__version__, "torchvision": torchvision.__version__}
+        head |= {"threads": options.threads, "repetitions": options.repetitions, "rows": rows}
+        print(json.dumps(head, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,6 @@ struct Share<'a> {
 
 /// A share's part of the sums over all positions.
 struct Partial {
-    /// Transposed: `[c_out, k * k * tap_width]`.
     weight: Vec<f32>,
     bias: Vec<f32>,
 }
@@ -37,7 +36,6 @@ pub(super) fn backward(
 ) -> Gradients {
     let mut grad_input = need_input.then(|| vec![0.0; input.len()]);
     let shares = shares(conv, taps, grad_input.as_deref_mut());
-    let rows = weight.len() / conv.c_out;
     let plan = Plan::new(conv, taps);
     let pack = |group: Group| {
         let weight = &weight[group.first * conv.c_out..][..group.width * conv.c_out];
@@ -52,27 +50,24 @@ pub(super) fn backward(
         .with_max_len(1)
         .map(|share| share_backward(conv, taps, plan, input, &transposed, grad_output, share))
         .collect();
-    let mut grad_bias = vec![0.0; conv.c_out];
-    for part in &partial {
-        grad_bias.iter_mut().zip(&part.bias).for_each(|(sum, part)| *sum += part);
-    }
-    let mut grad_weight = vec![0.0; weight.len()];
-    // Square blocks keep both sides of the transposition in cache.
-    const SIDE: usize = 16;
-    grad_weight.par_chunks_mut(SIDE * conv.c_out).enumerate().for_each(|(block, out)| {
-        let first = block * SIDE;
-        for column in (0..conv.c_out).step_by(SIDE) {
-            for part in &partial {
-                for c in column..(column + SIDE).min(conv.c_out) {
-                    let from = &part.weight[c * rows + first..];
-                    for (out, value) in out.chunks_exact_mut(conv.c_out).zip(from) {
-                        out[c] += value;
-                    }
-                }
-            }
-        }
+    let Partial { weight: grad_weight, bias: grad_bias } = sum(partial).unwrap_or_else(|| {
+        Partial { weight: vec![0.0; weight.len()], bias: vec![0.0; conv.c_out] }
     });
     Gradients { input: grad_input, weight: grad_weight, bias: grad_bias }
+}
+
+/// The sum of all parts, in their order.
+fn sum(parts: Vec<Partial>) -> Option<Partial> {
+    let add = |sum: &mut [f32], part: &[f32]| {
+        sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+    };
+    parts.into_iter().reduce(|mut sum, part| {
+        const CHUNK: usize = 1 << 14;
+        let chunks = sum.weight.par_chunks_mut(CHUNK).zip(part.weight.par_chunks(CHUNK));
+        chunks.for_each(|(sum, part)| add(sum, part));
+        add(&mut sum.bias, &part.bias);
+        sum
+    })
 }
 
 /// Shares the images out, one share a thread, each with about as many positions.
@@ -118,7 +113,8 @@ fn share_backward(
     let Share { positions: all, first_pixel, mut grad_input } = share;
     let (c_out, width) = (conv.c_out, taps.kernel_size().pow(2) * conv.tap_width());
     let mut sums = Partial { weight: vec![0.0; width * c_out], bias: vec![0.0; c_out] };
-    let (mut tile, mut panel, mut rows) = (Tile::default(), LineBuffer::default(), Vec::new());
+    let (mut tile, mut panel) = (Tile::default(), LineBuffer::default());
+    let (mut packed, mut rows) = (Packed::default(), Vec::new());
     for start in (0..all.len()).step_by(plan.positions) {
         let positions = all.slice(start, (start + plan.positions).min(all.len()));
         let n = positions.len();
@@ -135,15 +131,17 @@ fn share_backward(
         for row in grads.chunks_exact(c_out) {
             sums.bias.iter_mut().zip(row).for_each(|(sum, g)| *sum += g);
         }
+        packed.fill(grads, n, c_out);
         let grads = Rows::new(grads, n, c_out, c_out);
         tile.place(taps, positions);
         let panel = panel.take(n * plan.pitch);
         for (index, group) in plan.groups().enumerate() {
             tile.sample(taps, group.taps.clone(), conv.relative_pose);
             gather(panel, plan.pitch, input, conv.c_in, &tile);
-            let mut sum = RowsMut::new(&mut sums.weight[group.first..], c_out, group.width, width);
+            let sum = &mut sums.weight[group.first * c_out..][..group.width * c_out];
+            let mut sum = RowsMut::new(sum, group.width, c_out, c_out);
             let patches = Rows::new(panel, n, group.width, plan.pitch);
-            add_transposed_product(&mut sum, grads, patches);
+            add_transposed_product(&mut sum, patches, &packed);
             if let (Some(pixels), Some(weight)) = (grad_input.as_deref_mut(), transposed.get(index))
             {
                 let mut patches = RowsMut::new(panel, n, group.width, plan.pitch);

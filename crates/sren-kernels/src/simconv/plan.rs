@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::SimConv;
 use super::kernel::{COLUMNS, ROWS};
-use super::tile::LANES;
+use super::tile::POSITIONS;
 use crate::taps::TapTable;
 
 /// The cut of one layer.
@@ -42,7 +42,7 @@ impl Plan {
         let taps_in_group = taps.div_ceil(groups);
         // One line more than needed: rows that are a power of two apart would share cache sets.
         let pitch = (taps_in_group * tap_width).next_multiple_of(COLUMNS) + COLUMNS;
-        let positions = (PANEL_VALUES / pitch / ROWS * ROWS).clamp(4 * ROWS, LANES);
+        let positions = (PANEL_VALUES / pitch / ROWS * ROWS).clamp(4 * ROWS, POSITIONS);
         Self { taps, taps_in_group, tap_width, positions, pitch }
     }
 

@@ -52,21 +52,31 @@ pub(super) struct Packed {
 impl Packed {
     /// Packs the row-major `matrix` `[depth, columns]`.
     pub(super) fn new(matrix: &[f32], depth: usize, columns: usize) -> Self {
+        let mut packed = Self::default();
+        packed.fill(matrix, depth, columns);
+        packed
+    }
+
+    /// Packs another row-major `matrix` `[depth, columns]` in the place of this.
+    pub(super) fn fill(&mut self, matrix: &[f32], depth: usize, columns: usize) {
         assert_eq!(matrix.len(), depth * columns, "matrix to pack");
-        let mut buffer = LineBuffer::default();
-        let strips = columns.div_ceil(COLUMNS);
-        let packed = buffer.take(strips * depth * COLUMNS);
-        if columns > 0 && depth > 0 {
-            for (strip, packed) in packed.chunks_exact_mut(depth * COLUMNS).enumerate() {
-                let width = COLUMNS.min(columns - strip * COLUMNS);
-                let rows = matrix.chunks_exact(columns);
-                for (row, packed) in rows.zip(packed.chunks_exact_mut(COLUMNS)) {
-                    packed[..width].copy_from_slice(&row[strip * COLUMNS..][..width]);
-                    packed[width..].fill(0.0);
+        assert!(depth > 0 && columns > 0, "something to pack");
+        (self.depth, self.columns) = (depth, columns);
+        let packed = self.buffer.take(columns.div_ceil(COLUMNS) * depth * COLUMNS);
+        for (strip, packed) in packed.chunks_exact_mut(depth * COLUMNS).enumerate() {
+            let width = COLUMNS.min(columns - strip * COLUMNS);
+            let rows = matrix.chunks_exact(columns);
+            for (row, packed) in rows.zip(packed.chunks_exact_mut(COLUMNS)) {
+                let row = &row[strip * COLUMNS..];
+                match row.first_chunk::<COLUMNS>() {
+                    Some(row) => packed.copy_from_slice(row),
+                    None => {
+                        packed[..width].copy_from_slice(row);
+                        packed[width..].fill(0.0);
+                    }
                 }
             }
         }
-        Self { buffer, depth, columns }
     }
 
     /// Packs the transpose of the row-major `matrix` `[columns, depth]`.
@@ -120,20 +130,17 @@ pub(super) fn multiply(
 }
 
 /// `out += left^T * right`, where `left` is `[depth, out.rows]` and `right` `[depth, out.columns]`.
-/// Rows of `right` must be readable up to a multiple of 16 columns.
-pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: Rows) {
-    assert_eq!((left.columns, left.rows), (out.rows, right.rows), "sizes of a product");
+pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: &Packed) {
+    assert_eq!((left.columns, left.rows), (out.rows, right.depth), "sizes of a product");
     assert_eq!(right.columns, out.columns, "columns of a product");
-    let padded = right.columns.next_multiple_of(COLUMNS);
-    assert!(right.values.len() >= extent(right.rows, padded, right.pitch), "padded columns");
     for column in (0..out.columns).step_by(COLUMNS) {
         let operands = Operands {
             depth: left.rows,
             a: left.values,
             a_row: 1,
             a_depth: left.pitch,
-            b: right.values.get(column..).unwrap_or_default(),
-            b_depth: right.pitch,
+            b: &right.buffer.values()[column * right.depth..],
+            b_depth: COLUMNS,
         };
         strip_product(out, column, operands, true);
     }

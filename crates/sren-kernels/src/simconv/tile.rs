@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::simd::LINE;
 use crate::taps::{Coordinate, Frame, TapTable};
 
 /// Which output positions a block holds.
@@ -59,9 +60,12 @@ impl<'a> Positions<'a> {
 /// Corners of a bilinear sample.
 pub(super) const CORNERS: usize = 4;
 
-/// Most positions of a tile, and the distance of its lanes: known beforehand, so that the places
-/// of a sample's corners are.
-pub(super) const LANES: usize = 192;
+/// Most positions of a tile.
+pub(super) const POSITIONS: usize = 192;
+
+/// Distance of the lanes of a tile: known beforehand, so that the places of a sample's corners
+/// are, and an odd number of cache lines, so that lanes do not share cache sets.
+pub(super) const LANES: usize = POSITIONS + LINE;
 
 /// A value for each position.
 type Lane = [f32; LANES];
@@ -150,9 +154,9 @@ impl Frames {
 }
 
 impl Tile {
-    /// Reads where `positions`, at most [`LANES`], lie and how their frames are turned.
+    /// Reads where `positions`, at most [`POSITIONS`], lie and how their frames are turned.
     pub(super) fn place(&mut self, taps: &TapTable, positions: Positions) {
-        assert!(positions.len() <= LANES, "positions of a tile");
+        assert!(positions.len() <= POSITIONS, "positions of a tile");
         let (output, pixels) = (taps.output_grid(), taps.input_grid().len());
         (self.positions, self.poses, self.taps) = (positions.len(), taps.poses(), 0);
         self.pixels = 0..0;

@@ -53,7 +53,7 @@ fn main() -> Result<()> {
         net = adam.step(0.01, net, gradients);
     }
     let turned = images.clone().swap_dims(1, 2).flip([2]);
-    let says = |x: Tensor<4>| net.valid().forward(x.without_autodiff().slice([0..4]), &poses);
+    let says = |x: Tensor<4>| net.valid().forward(x.without_autodiff().narrow(0, 0, 4), &poses);
     println!("upright: {}\nturned:  {}", says(images)?.to_data(), says(turned)?.to_data());
     Ok(())
 }

@@ -12,7 +12,7 @@ use burn::backend::{Autodiff, Backend, Flex, backend_extension};
 use sren_kernels::norm::{Affine, BatchNorm, Statistics};
 
 use super::Operand;
-use super::storage::{Contiguous, CpuTensor, sizes, tensor};
+use super::storage::{Contiguous, CpuTensor, TrackedTensor, sizes, tensor};
 
 /// A batch norm and the positions it is over (all, where there is no list).
 #[derive(Debug, Clone)]
@@ -97,13 +97,12 @@ pub(super) fn tensors(statistics: Statistics) -> (CpuTensor, CpuTensor) {
 
 /// The batch norm with its step on the autodiff graph.
 pub(super) fn record<C: CheckpointStrategy>(
-    input: FloatTensor<Autodiff<Flex, C>>,
-    gamma: FloatTensor<Autodiff<Flex, C>>,
-    beta: FloatTensor<Autodiff<Flex, C>>,
+    input: TrackedTensor<C>,
+    gamma: TrackedTensor<C>,
+    beta: TrackedTensor<C>,
     residual: Operand<Autodiff<Flex, C>>,
     plan: NormPlan,
-) -> (FloatTensor<Autodiff<Flex, C>>, FloatTensor<Autodiff<Flex, C>>, FloatTensor<Autodiff<Flex, C>>)
-{
+) -> (TrackedTensor<C>, TrackedTensor<C>, TrackedTensor<C>) {
     let (output, statistics) = forward(
         input.primitive(),
         gamma.primitive(),
@@ -123,18 +122,18 @@ pub(super) fn record<C: CheckpointStrategy>(
             record_step::<C, 3>(nodes, &input, affine, output, statistics, plan)
         }
     };
-    let constant = FloatTensor::<Autodiff<Flex, C>>::new;
+    let constant = TrackedTensor::<C>::new;
     (finished, constant(mean), constant(variance))
 }
 
 fn record_step<C: CheckpointStrategy, const N: usize>(
     nodes: [NodeGuard; N],
-    input: &FloatTensor<Autodiff<Flex, C>>,
+    input: &TrackedTensor<C>,
     affine: [CpuTensor; 2],
     output: CpuTensor,
     statistics: Statistics,
     plan: NormPlan,
-) -> FloatTensor<Autodiff<Flex, C>> {
+) -> TrackedTensor<C> {
     match NormStep.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(mut step) => {
             // The next layer keeps the output as its input: holding on to it costs nothing.

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Flex};
 use sren_kernels::pool::GlobalPool;
 
-use super::storage::{Contiguous, CpuTensor, sizes, tensor};
+use super::storage::{Contiguous, CpuTensor, TrackedTensor, sizes, tensor};
 
 const CHECKED: &str = "shapes are checked by the functions of sren::pool";
 
@@ -34,9 +33,7 @@ pub(super) fn gated_mean(input: &CpuTensor, gate: &CpuTensor) -> CpuTensor {
 }
 
 /// The maximum with its step on the autodiff graph.
-pub(super) fn record_max<C: CheckpointStrategy>(
-    input: FloatTensor<Autodiff<Flex, C>>,
-) -> FloatTensor<Autodiff<Flex, C>> {
+pub(super) fn record_max<C: CheckpointStrategy>(input: TrackedTensor<C>) -> TrackedTensor<C> {
     let (output, position) = max(input.primitive());
     match MaxStep.prepare::<C>([input.node()]).compute_bound().stateful() {
         OpsKind::Tracked(step) => step.finish((sizes(input.primitive()), position.into()), output),
@@ -46,9 +43,9 @@ pub(super) fn record_max<C: CheckpointStrategy>(
 
 /// The gated mean with its step on the autodiff graph.
 pub(super) fn record_gated_mean<C: CheckpointStrategy>(
-    input: FloatTensor<Autodiff<Flex, C>>,
-    gate: FloatTensor<Autodiff<Flex, C>>,
-) -> FloatTensor<Autodiff<Flex, C>> {
+    input: TrackedTensor<C>,
+    gate: TrackedTensor<C>,
+) -> TrackedTensor<C> {
     let gate = gate.into_primitive();
     let output = gated_mean(input.primitive(), &gate);
     match GatedMeanStep.prepare::<C>([input.node()]).compute_bound().stateful() {

@@ -5,12 +5,11 @@ use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
-use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
 use sren_kernels::{SimConv, TapTable};
 
 use super::Operand;
-use super::storage::{Contiguous, CpuTensor, sizes, tensor};
+use super::storage::{Contiguous, CpuTensor, TrackedTensor, sizes, tensor};
 
 /// Everything about a convolution but its tensors, whose shapes were checked against it.
 #[derive(Debug, Clone)]
@@ -38,11 +37,11 @@ pub(super) fn forward(
 
 /// The convolution with its step on the autodiff graph.
 pub(super) fn record<C: CheckpointStrategy>(
-    input: FloatTensor<Autodiff<Flex, C>>,
-    weight: FloatTensor<Autodiff<Flex, C>>,
+    input: TrackedTensor<C>,
+    weight: TrackedTensor<C>,
     bias: Operand<Autodiff<Flex, C>>,
     plan: ConvPlan,
-) -> FloatTensor<Autodiff<Flex, C>> {
+) -> TrackedTensor<C> {
     match bias {
         Operand::Given(bias) => {
             let nodes = [input.node(), weight.node(), bias.node()];
@@ -57,11 +56,11 @@ pub(super) fn record<C: CheckpointStrategy>(
 
 fn record_step<C: CheckpointStrategy, const N: usize>(
     nodes: [NodeGuard; N],
-    input: FloatTensor<Autodiff<Flex, C>>,
-    weight: FloatTensor<Autodiff<Flex, C>>,
+    input: TrackedTensor<C>,
+    weight: TrackedTensor<C>,
     bias: Option<CpuTensor>,
     plan: ConvPlan,
-) -> FloatTensor<Autodiff<Flex, C>> {
+) -> TrackedTensor<C> {
     let output = forward(input.primitive(), weight.primitive(), bias.as_ref(), &plan);
     match SimConvStep.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(mut step) => {

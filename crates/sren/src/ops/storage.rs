@@ -1,11 +1,14 @@
 //! Between Burn's CPU tensors and the slices of the kernels, without copies where there can be.
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Flex, TensorMetadata};
+use burn::backend::{Autodiff, Flex, TensorMetadata};
 use burn::tensor::TensorData;
 
 /// A tensor of the CPU backend.
 pub(super) type CpuTensor = FloatTensor<Flex>;
+
+/// A tensor of the CPU backend on the autodiff graph.
+pub(super) type TrackedTensor<C> = FloatTensor<Autodiff<Flex, C>>;
 
 /// A tensor whose values lie behind one another in memory, row-major.
 pub(super) struct Contiguous(CpuTensor);

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::gather::{gather, scatter};
+use super::gather::{announce, gather, scatter};
 use super::plan::{Group, Plan};
 use super::product::{Packed, Rows, RowsMut, add_transposed_product, multiply};
 use super::tile::{Positions, Tile};
@@ -115,6 +115,7 @@ fn share_backward(
     let mut sums = Partial { weight: vec![0.0; width * c_out], bias: vec![0.0; c_out] };
     let (mut tile, mut panel) = (Tile::default(), LineBuffer::default());
     let (mut packed, mut rows) = (Packed::default(), Vec::new());
+    let mut announced = 0;
     for start in (0..all.len()).step_by(plan.positions) {
         let positions = all.slice(start, (start + plan.positions).min(all.len()));
         let n = positions.len();
@@ -134,6 +135,11 @@ fn share_backward(
         packed.fill(grads, n, c_out);
         let grads = Rows::new(grads, n, c_out, c_out);
         tile.place(taps, positions);
+        announce(input, 0, conv.c_in, &tile, announced);
+        if let Some(pixels) = &grad_input {
+            announce(pixels, first_pixel, conv.c_in, &tile, announced);
+        }
+        announced = announced.max(tile.pixels().end);
         let panel = panel.take(n * plan.pitch);
         for (index, group) in plan.groups().enumerate() {
             tile.sample(taps, group.taps.clone(), conv.relative_pose);

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::SimConv;
-use super::gather::gather;
+use super::gather::{announce, gather};
 use super::plan::Plan;
 use super::product::{Packed, Rows, RowsMut, multiply};
 use super::tile::{Positions, Tile};
@@ -24,6 +24,8 @@ struct Scratch {
     tile: Tile,
     panel: LineBuffer,
     product: LineBuffer,
+    /// Pixel of the batch up to which the input was announced.
+    announced: usize,
 }
 
 pub(super) fn forward(
@@ -97,6 +99,7 @@ fn tile_forward(
     }
     let mut product = RowsMut::new(product, rows, conv.c_out, conv.c_out);
     tile.place(taps, positions);
+    scratch.announced = announce(input, 0, conv.c_in, tile, scratch.announced);
     let panel = scratch.panel.take(rows * plan.pitch);
     for group in plan.groups() {
         tile.sample(taps, group.taps.clone(), conv.relative_pose);

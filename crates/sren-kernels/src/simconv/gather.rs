@@ -5,6 +5,26 @@
 //! both the portable loops of this file and the vector loops of [`super::gather_avx2`].
 
 use super::tile::{CORNERS, LANES, Tile};
+use crate::simd::prefetch;
+
+/// Announces the images of a tile, `[pixels, channels]` from pixel `first` of the batch on, as far
+/// as `known` (a pixel of the batch) does not say that they were announced before. Returns how far
+/// they are now. Images too large to stay in the cache are left alone.
+pub(super) fn announce(
+    values: &[f32],
+    first: usize,
+    channels: usize,
+    tile: &Tile,
+    known: usize,
+) -> usize {
+    const LARGEST: usize = 64 << 10;
+    let pixels = tile.pixels();
+    let start = pixels.start.max(known);
+    if start < pixels.end && pixels.len() * channels <= LARGEST {
+        prefetch(&values[(start - first) * channels..(pixels.end - first) * channels]);
+    }
+    pixels.end.max(known)
+}
 
 /// Fills a panel with samples of `input` `[pixels, channels]`: row p, `pitch` values long, begins
 /// with the patch `[taps, tap_width]` of position p; what follows it in the row is left alone.

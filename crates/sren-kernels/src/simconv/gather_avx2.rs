@@ -22,7 +22,10 @@ pub(super) unsafe fn gather(
 ) {
     // The common numbers of channels, known at compile time.
     let function = match (channels, tile.is_turned()) {
-        (1, false) => gather_loops::<1, 1>,
+        (1, false) => gather_narrow::<1>,
+        (2, false) => gather_narrow::<2>,
+        (3, false) => gather_narrow::<3>,
+        (4, false) => gather_narrow::<4>,
         (16, false) => gather_loops::<16, 1>,
         (32, false) => gather_loops::<32, 1>,
         (64, false) => gather_loops::<64, 1>,
@@ -46,7 +49,6 @@ pub(super) unsafe fn scatter(
     tile: &Tile,
 ) {
     let function = match (channels, tile.is_turned()) {
-        (1, false) => scatter_loops::<1, 1>,
         (16, false) => scatter_loops::<16, 1>,
         (32, false) => scatter_loops::<32, 1>,
         (64, false) => scatter_loops::<64, 1>,
@@ -73,17 +75,61 @@ unsafe fn gather_loops<const CHANNELS: usize, const BLOCKS: usize>(
 ) {
     let channels = if CHANNELS > 0 { CHANNELS } else { channels };
     let samples = Sampled::<BLOCKS>::new(tile);
-    let poses = tile.poses();
+    let (poses, exact) = (tile.poses(), tile.exact());
     for position in 0..tile.positions() {
         for tap in 0..tile.taps() {
-            // SAFETY: the tile has samples for this tap and position in all its poses; its pixels
-            // lie in `input` and the tap's place in `panel` by this function's contract.
-            unsafe {
-                let out = panel.add(position * pitch + tap * BLOCKS * channels);
-                blend::<BLOCKS, false>(out, input, channels, samples.get(tap * poses, position));
-                for pose in 1..poses {
+            for pose in 0..poses {
+                // SAFETY: the tile has samples for these tap, pose and position; its pixels lie in
+                // `input` and the tap's place in `panel` by this function's contract.
+                unsafe {
+                    let out = panel.add(position * pitch + tap * BLOCKS * channels);
                     let sample = samples.get(tap * poses + pose, position);
-                    blend::<BLOCKS, true>(out, input, channels, sample);
+                    match (*exact.get_unchecked(tap * poses + pose), pose > 0) {
+                        (false, false) => {
+                            blend::<BLOCKS, CORNERS, false>(out, input, channels, sample)
+                        }
+                        (false, true) => {
+                            blend::<BLOCKS, CORNERS, true>(out, input, channels, sample)
+                        }
+                        (true, false) => blend::<BLOCKS, 1, false>(out, input, channels, sample),
+                        (true, true) => blend::<BLOCKS, 1, true>(out, input, channels, sample),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// [`gather_loops`] for pixels narrower than a vector: tap by tap, over all positions.
+///
+/// # Safety
+/// As [`gather`], with `CHANNELS` channels and one sum a tap.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn gather_narrow<const CHANNELS: usize>(
+    panel: *mut f32,
+    pitch: usize,
+    input: *const f32,
+    _channels: usize,
+    tile: &Tile,
+) {
+    let samples = Sampled::<1>::new(tile);
+    for tap in 0..tile.taps() {
+        for pose in 0..tile.poses() {
+            for position in 0..tile.positions() {
+                // SAFETY: the tile has samples for these tap, pose and position; its pixels lie in
+                // `input` and the tap's place in `panel` by this function's contract.
+                unsafe {
+                    let Sample { pixel, weight: [weight] } =
+                        samples.get(tap * tile.poses() + pose, position);
+                    let out = panel.add(position * pitch + tap * CHANNELS);
+                    for i in 0..CHANNELS {
+                        let mut sum = if pose == 0 { 0.0 } else { *out.add(i) };
+                        for corner in 0..CORNERS {
+                            let pixel = *pixel.add(corner * LANES) as usize;
+                            sum += *weight.add(corner * LANES) * *input.add(pixel * CHANNELS + i);
+                        }
+                        *out.add(i) = sum;
+                    }
                 }
             }
         }
@@ -104,7 +150,7 @@ unsafe fn scatter_loops<const CHANNELS: usize, const BLOCKS: usize>(
 ) {
     let channels = if CHANNELS > 0 { CHANNELS } else { channels };
     let samples = Sampled::<BLOCKS>::new(tile);
-    let poses = tile.poses();
+    let (poses, exact) = (tile.poses(), tile.exact());
     for position in 0..tile.positions() {
         for tap in 0..tile.taps() {
             for pose in 0..poses {
@@ -113,7 +159,10 @@ unsafe fn scatter_loops<const CHANNELS: usize, const BLOCKS: usize>(
                 unsafe {
                     let from = panel.add(position * pitch + tap * BLOCKS * channels);
                     let sample = samples.get(tap * poses + pose, position);
-                    spread::<BLOCKS>(zero, from, channels, sample);
+                    match *exact.get_unchecked(tap * poses + pose) {
+                        false => spread::<BLOCKS, CORNERS>(zero, from, channels, sample),
+                        true => spread::<BLOCKS, 1>(zero, from, channels, sample),
+                    }
                 }
             }
         }
@@ -158,12 +207,13 @@ impl<const BLOCKS: usize> Sampled<BLOCKS> {
     }
 }
 
-/// Writes, or with `ADD` adds, the sums of a sample to `out` `[BLOCKS, channels]`.
+/// Writes, or with `ADD` adds, the sums of a sample's first `USED` corners to `out`
+/// `[BLOCKS, channels]`.
 ///
 /// # Safety
 /// AVX2 and FMA are there, `out` has room, and the sample's pixels lie in `input`.
 #[inline(always)]
-unsafe fn blend<const BLOCKS: usize, const ADD: bool>(
+unsafe fn blend<const BLOCKS: usize, const USED: usize, const ADD: bool>(
     out: *mut f32,
     input: *const f32,
     channels: usize,
@@ -171,9 +221,9 @@ unsafe fn blend<const BLOCKS: usize, const ADD: bool>(
 ) {
     // SAFETY: by this function's contract.
     unsafe {
-        let mut from = [input; CORNERS];
-        let mut weight = [[_mm256_setzero_ps(); CORNERS]; BLOCKS];
-        for corner in 0..CORNERS {
+        let mut from = [input; USED];
+        let mut weight = [[_mm256_setzero_ps(); USED]; BLOCKS];
+        for corner in 0..USED {
             from[corner] = input.add(*sample.pixel.add(corner * LANES) as usize * channels);
             for block in 0..BLOCKS {
                 weight[block][corner] =
@@ -182,21 +232,21 @@ unsafe fn blend<const BLOCKS: usize, const ADD: bool>(
         }
         let mut i = 0;
         while i + VECTOR <= channels {
-            let a = _mm256_loadu_ps(from[0].add(i));
-            let b = _mm256_loadu_ps(from[1].add(i));
-            let c = _mm256_loadu_ps(from[2].add(i));
-            let d = _mm256_loadu_ps(from[3].add(i));
+            let mut values = [_mm256_setzero_ps(); USED];
+            for corner in 0..USED {
+                values[corner] = _mm256_loadu_ps(from[corner].add(i));
+            }
             for block in 0..BLOCKS {
                 let out = out.add(block * channels + i);
                 let weight = weight[block];
-                let mut sum = _mm256_mul_ps(weight[0], a);
-                let mut other = _mm256_mul_ps(weight[1], b);
+                let mut sum = _mm256_mul_ps(weight[0], values[0]);
                 if ADD {
                     sum = _mm256_add_ps(sum, _mm256_loadu_ps(out));
                 }
-                sum = _mm256_fmadd_ps(weight[2], c, sum);
-                other = _mm256_fmadd_ps(weight[3], d, other);
-                _mm256_storeu_ps(out, _mm256_add_ps(sum, other));
+                for corner in 1..USED {
+                    sum = _mm256_fmadd_ps(weight[corner], values[corner], sum);
+                }
+                _mm256_storeu_ps(out, sum);
             }
             i += VECTOR;
         }
@@ -204,9 +254,8 @@ unsafe fn blend<const BLOCKS: usize, const ADD: bool>(
             for block in 0..BLOCKS {
                 let out = out.add(block * channels + i);
                 let mut sum = if ADD { *out } else { 0.0 };
-                for corner in 0..CORNERS {
-                    let weight = _mm256_cvtss_f32(weight[block][corner]);
-                    sum += weight * *from[corner].add(i);
+                for corner in 0..USED {
+                    sum += _mm256_cvtss_f32(weight[block][corner]) * *from[corner].add(i);
                 }
                 *out = sum;
             }
@@ -222,7 +271,7 @@ unsafe fn blend<const BLOCKS: usize, const ADD: bool>(
 /// AVX2 and FMA are there, `from` can be read, and the sample's pixels, counted from `zero`, can be
 /// written.
 #[inline(always)]
-unsafe fn spread<const BLOCKS: usize>(
+unsafe fn spread<const BLOCKS: usize, const USED: usize>(
     zero: *mut f32,
     from: *const f32,
     channels: usize,
@@ -230,9 +279,9 @@ unsafe fn spread<const BLOCKS: usize>(
 ) {
     // SAFETY: by this function's contract.
     unsafe {
-        let mut to = [zero; CORNERS];
-        let mut weight = [[_mm256_setzero_ps(); BLOCKS]; CORNERS];
-        for corner in 0..CORNERS {
+        let mut to = [zero; USED];
+        let mut weight = [[_mm256_setzero_ps(); BLOCKS]; USED];
+        for corner in 0..USED {
             let pixel = *sample.pixel.add(corner * LANES) as usize;
             to[corner] = zero.wrapping_add(pixel * channels);
             for block in 0..BLOCKS {
@@ -246,7 +295,7 @@ unsafe fn spread<const BLOCKS: usize>(
             for block in 0..BLOCKS {
                 value[block] = _mm256_loadu_ps(from.add(block * channels + i));
             }
-            for corner in 0..CORNERS {
+            for corner in 0..USED {
                 let to = to[corner].add(i);
                 let mut sum = _mm256_loadu_ps(to);
                 for block in 0..BLOCKS {
@@ -257,11 +306,11 @@ unsafe fn spread<const BLOCKS: usize>(
             i += VECTOR;
         }
         while i < channels {
-            for corner in 0..CORNERS {
+            for corner in 0..USED {
                 let to = to[corner].add(i);
                 for block in 0..BLOCKS {
-                    let weight = _mm256_cvtss_f32(weight[corner][block]);
-                    *to += weight * *from.add(block * channels + i);
+                    let value = *from.add(block * channels + i);
+                    *to += _mm256_cvtss_f32(weight[corner][block]) * value;
                 }
             }
             i += 1;

@@ -87,6 +87,8 @@ pub(super) struct Tile {
     /// `weight * cos d` and `weight * sin d`, d being the angle of the corner's frame relative to
     /// the position's, in the same order; for relative-pose kernels only.
     turn: Option<[Vec<f32>; 2]>,
+    /// `[tap, pose]`: whether all positions' samples lie exactly on their first corner.
+    exact: Vec<bool>,
 }
 
 /// Where the positions lie on the input grid: whole cells (integers held as floats) and the rest,
@@ -129,6 +131,7 @@ impl Default for Tile {
             pixel: Vec::new(),
             weight: Vec::new(),
             turn: None,
+            exact: Vec::new(),
         }
     }
 }
@@ -212,13 +215,16 @@ impl Tile {
         self.pixel.resize(len, 0);
         self.weight.resize(len, 0.0);
         self.turn = relative_pose.then(|| self.turn.take().unwrap_or_default());
+        self.exact.clear();
         let mut pixels = self.pixel.chunks_exact_mut(CORNERS * LANES);
         let mut weights = self.weight.chunks_exact_mut(CORNERS * LANES);
         for tap in wanted {
             let centred = |index: usize| index as f32 - (kernel_size / 2) as f32;
             let tap = [centred(tap % kernel_size), centred(tap / kernel_size)];
             for ((frames, pixel), weight) in self.frames.iter().zip(&mut pixels).zip(&mut weights) {
-                sample_tap(tap, size, &self.places, frames, self.positions, pixel, weight);
+                let exact =
+                    sample_tap(tap, size, &self.places, frames, self.positions, pixel, weight);
+                self.exact.push(exact);
             }
         }
         if let (Some([cos, sin]), Some(there)) = (&mut self.turn, taps.input_directions()) {
@@ -266,6 +272,13 @@ impl Tile {
         if self.is_turned() { 3 * channels } else { channels }
     }
 
+    /// `[tap, pose]`: whether all samples lie exactly on their first corner, so that the others
+    /// have weight 0. So do the centre of the kernel where the grids agree, and every tap of a
+    /// plain convolution.
+    pub(super) fn exact(&self) -> &[bool] {
+        &self.exact
+    }
+
     /// The pixels of all samples, `[tap, pose, corner, LANES]`.
     pub(super) fn sampled_pixels(&self) -> &[u32] {
         &self.pixel
@@ -288,13 +301,13 @@ fn sample_tap(
     positions: usize,
     pixel: &mut [u32],
     weight: &mut [f32],
-) {
+) -> bool {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
         // SAFETY: AVX2 and FMA are there.
         return unsafe { sample_tap_avx2(tap, size, places, frames, positions, pixel, weight) };
     }
-    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight);
+    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight)
 }
 
 /// [`sample_tap_lanes`] compiled for wider vectors.
@@ -308,11 +321,11 @@ fn sample_tap_avx2(
     positions: usize,
     pixel: &mut [u32],
     weight: &mut [f32],
-) {
-    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight);
+) -> bool {
+    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight)
 }
 
-/// The samples of one tap in one pose, `[corner, LANES]`.
+/// The samples of one tap in one pose, `[corner, LANES]`; whether only first corners have weight.
 #[inline(always)]
 fn sample_tap_lanes(
     [tx, ty]: [f32; 2],
@@ -322,7 +335,8 @@ fn sample_tap_lanes(
     positions: usize,
     pixel: &mut [u32],
     weight: &mut [f32],
-) {
+) -> bool {
+    let mut others = 0;
     let (pixel, weight) = (&mut pixel[..CORNERS * LANES], &mut weight[..CORNERS * LANES]);
     for i in 0..positions.min(LANES) {
         let (cos, sin) = (frames.step_cos[i], frames.step_sin[i]);
@@ -335,9 +349,12 @@ fn sample_tap_lanes(
         let weights = [frames.weight[i] * y.weight[0], frames.weight[i] * y.weight[1]];
         for corner in 0..CORNERS {
             pixel[corner * LANES + i] = rows[corner / 2] + x.cell[corner % 2];
-            weight[corner * LANES + i] = weights[corner / 2] * x.weight[corner % 2];
+            let value = weights[corner / 2] * x.weight[corner % 2];
+            weight[corner * LANES + i] = value;
+            others |= if corner > 0 { value.to_bits() } else { 0 };
         }
     }
+    others == 0
 }
 
 /// The two neighbours of a coordinate along one axis, moved inside, and their weights: 0 outside.

@@ -159,7 +159,32 @@ fn records_bring_back_the_same_network() -> Result<()> {
     let other = Stack::new(false, &device)?.load_record(stack.valid().into_record());
     let x = x.without_autodiff();
     let expected = stack.valid().pooled(x.clone(), &frames)?;
-    assert_close("pooled", &other.valid().pooled(x, &frames)?, &expected, 0.0);
+    assert_close("record", &other.valid().pooled(x.clone(), &frames)?, &expected, 0.0);
+
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("stack");
+    stack.valid().save_file(&path).unwrap();
+    let other = Stack::new(false, &Device::flex())?.load_file(&path);
+    assert_close("file", &other.pooled(x, &frames)?, &expected, 0.0);
+    Ok(())
+}
+
+#[test]
+fn gradient_checkpointing_gives_the_same_gradients() -> Result<()> {
+    let grid = Grid::pixels(12, 12).cell_centred(2)?;
+    let frames = Frames::new(vec![poses(5, grid, 2, 0.7)], Equivariance::Similarity)?;
+    let kept = Stack::new(true, &device())?;
+    let recomputed = Stack::new(true, &device().gradient_checkpointing())?
+        .load_record(kept.clone().into_record());
+    let gradient = |stack: &Stack, device: &Device| {
+        let x = tensor(1, [2, 12, 12, 2], device).require_grad();
+        let gradients = stack.pooled(x.clone(), &frames)?.powi_scalar(2).sum().backward();
+        let stem = stack.stem.weight.grad(&gradients).unwrap();
+        Ok::<_, Error>((x.grad(&gradients).unwrap(), stem))
+    };
+    let (dx, dw) = gradient(&kept, &device())?;
+    let (x, w) = gradient(&recomputed, &device().gradient_checkpointing())?;
+    assert_close("input's", &x, &dx, 1e-6);
+    assert_close("weight's", &w, &dw, 1e-6);
     Ok(())
 }
 

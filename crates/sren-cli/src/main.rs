@@ -1,2 +1,44 @@
-//! The `sren` command.
-fn main() {}
+//! The `sren` command: arguments, output and exit codes. What it does is in `sren-lab`.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage. Results go to standard output, with `--json` one
+//! document and nothing else; everything else goes to standard error.
+
+mod commands;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Image recognition that still works when the object is rotated, resized or moved.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Pose(commands::pose::Pose),
+    Equivariance(commands::equivariance::Equivariance),
+    Bench(commands::bench::Bench),
+}
+
+/// What stops a command: one line for the user.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Pose(command) => command.run(),
+        Command::Equivariance(command) => command.run(),
+        Command::Bench(command) => command.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

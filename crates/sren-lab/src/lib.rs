@@ -1,1 +1,14 @@
 //! Experiments with sren: measurements and reports.
+
+pub mod bench;
+
+mod artifact;
+mod canvas;
+mod error;
+mod lemma;
+mod pose_picture;
+
+pub use artifact::write_whole;
+pub use error::{LabError, Result};
+pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
+pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};

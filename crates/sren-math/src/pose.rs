@@ -104,8 +104,8 @@ impl Default for PoseParams {
             poses: 1,
             sharpness: 6.0,
             gate: Gate {
-                prominence: Ramp { low: 0.05, high: 0.2 },
-                lead: Ramp { low: 0.05, high: 0.2 },
+                prominence: Ramp { low: 0.07, high: 0.2 },
+                lead: Ramp { low: 0.08, high: 0.2 },
                 contrast: Ramp { low: 0.01, high: 0.04 },
             },
         }

@@ -1,11 +1,12 @@
 //! Speed and memory: the similarity convolution beside Burn's plain convolution in the same run, a
-//! residual block's training step, a whole network's peak memory. Ratios, for they hold on other
+//! residual block's training step, the pose estimator, a whole network's peak memory. Ratios, for they hold on other
 //! machines too.
 
 mod block;
 mod layer;
 mod memory;
 mod operators;
+mod pose;
 mod report;
 mod resnet18;
 mod subject;
@@ -15,6 +16,7 @@ pub use block::{Block, BlockProfile, profile};
 pub use layer::{BATCH, LAYERS, Layer, random_frames};
 pub use memory::{MemoryProfile, peak_bytes};
 pub use operators::{OperatorRow, operators};
+pub use pose::{PoseRow, pose};
 pub use report::Report;
 pub use resnet18::ResNet18;
 pub use subject::{Contender, Pass, Subject, prepare, tap_table};
@@ -58,5 +60,6 @@ pub fn run(options: &Options) -> Result<Report> {
             blocks.push(profile(channels, size, threads, repetitions)?);
         }
     }
-    Ok(Report { batch: BATCH, repetitions, operators, blocks, memory })
+    let pose = pose(repetitions, &options.threads)?;
+    Ok(Report { batch: BATCH, repetitions, operators, blocks, pose, memory })
 }

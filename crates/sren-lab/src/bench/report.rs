@@ -8,6 +8,7 @@ use super::block::BlockProfile;
 use super::layer::BATCH;
 use super::memory::MemoryProfile;
 use super::operators::OperatorRow;
+use super::pose::PoseRow;
 use super::subject::Pass;
 
 /// All measurements of one run.
@@ -21,6 +22,8 @@ pub struct Report {
     pub operators: Vec<OperatorRow>,
     /// A residual block's training step.
     pub blocks: Vec<BlockProfile>,
+    /// The pose estimator.
+    pub pose: Vec<PoseRow>,
     /// A whole network's memory, where it could be read.
     pub memory: Option<MemoryProfile>,
 }
@@ -79,6 +82,25 @@ impl fmt::Display for Report {
                 100.0 * block.norm_share,
                 100.0 * block.optimiser_share,
                 100.0 * block.rest_share,
+            )?;
+        }
+        writeln!(
+            f,
+            "\nPose estimation at every second pixel, batch {BATCH}; share: of a plain ResNet-18's\n\
+             forward pass; growth: time a pixel against the smallest size.\n\n\
+             {:<13}{:>8}{:>12}{:>8}{:>8}",
+            "images", "threads", "images/s", "share", "growth"
+        )?;
+        for row in &self.pose {
+            let share = row.share_of_resnet18.map_or("-".into(), |s| format!("{:.0}%", 100.0 * s));
+            writeln!(
+                f,
+                "{:<13}{:>8}{:>12.0}{:>8}{:>8.2}",
+                format!("{}x{}", row.size, row.size),
+                row.threads,
+                row.images_per_second,
+                share,
+                row.growth
             )?;
         }
         if let Some(memory) = &self.memory {

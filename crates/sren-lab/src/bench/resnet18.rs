@@ -13,9 +13,9 @@ use super::block::Block;
 const STAGES: [usize; 4] = [64, 128, 256, 512];
 /// Blocks of a stage.
 const BLOCKS: usize = 2;
-/// Stride of the stem. The max pool that follows it in the original would break scale
-/// equivariance; its stride is left out, so that the first stage has half the image's side.
-const STEM_STRIDE: usize = 2;
+/// Stride of the stem, and of the max pool that follows it in the original; a fixed max pool
+/// would break scale equivariance, so the stem takes both strides.
+const STEM_STRIDE: usize = 4;
 
 /// Stem, four stages of two blocks, global max pool, linear head.
 #[derive(Module, Debug)]
@@ -67,13 +67,13 @@ impl ResNet18 {
     pub fn forward(&self, images: Tensor<4>, frames: &Frames, image: &Grid) -> Result<Tensor<2>> {
         let taps = self.stem.taps(frames, image)?;
         let mut grid = *taps.output_grid();
-        // [n, h, w, channels] -> [n, h / 2, w / 2, 64]
+        // [n, h, w, channels] -> [n, h / 4, w / 4, 64]
         let x = self.stem.forward(images, &taps)?;
         let mut x = self.norm.forward(x, taps.shared_active())?;
         for block in &self.blocks {
             (x, grid) = block.forward(x, frames, &grid)?;
         }
-        // [n, h / 16, w / 16, 512] -> [n, 512] -> [n, classes]
+        // [n, h / 32, w / 32, 512] -> [n, 512] -> [n, classes]
         Ok(self.head.forward(pool::global_max(x)?))
     }
 }

@@ -1,0 +1,21 @@
+//! Standard output: results only.
+
+use std::io::{ErrorKind, Write};
+
+use serde::Serialize;
+
+use crate::Failure;
+
+/// Prints a text. A reader that has gone away is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {e}").into()),
+        _ => Ok(()),
+    }
+}
+
+/// Prints one JSON document.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print(&serde_json::to_string(value)?)
+}

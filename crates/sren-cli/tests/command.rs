@@ -1,0 +1,179 @@
+//! The real binary, as a user runs it: results, errors and exit codes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn sren(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sren")).args(arguments).output().unwrap()
+}
+
+/// A new empty folder for one test.
+fn folder(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The command fails with code 1 and one line that holds all of `parts`.
+fn assert_fails(arguments: &[&str], parts: &[&str]) {
+    let output = sren(arguments);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    assert!(error.starts_with("error: "), "{error}");
+    for part in parts {
+        assert!(error.contains(part), "{error:?} does not say {part:?}");
+    }
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn pose_draws_a_bundled_digit() {
+    let picture = folder("pose").join("digit.png");
+    let output = sren(&["pose", "mnist:0", "-o", picture.to_str().unwrap(), "--json"]);
+    let figures = json(&output);
+    assert_eq!(figures["height"], 56);
+    let share = figures["share"].as_f64().unwrap();
+    assert!((0.05..0.9).contains(&share), "{share}");
+    assert_eq!(
+        figures["poses"].as_array().unwrap().len(),
+        (share * figures["positions"].as_f64().unwrap()).round() as usize
+    );
+    let drawn = image::open(&picture).unwrap().to_rgb8();
+    assert!(drawn.width() >= 900 && drawn.width() == drawn.height());
+    // Arrows are coloured, the digit is grey.
+    let coloured =
+        drawn.pixels().filter(|p| p.0.iter().max().unwrap() - p.0.iter().min().unwrap() > 80);
+    assert!(coloured.count() > 2000);
+}
+
+#[test]
+fn pose_reads_files_of_every_kind() {
+    let folder = folder("kinds");
+    let ramp = |x: u32, y: u32| (x * 5 + y * 2) as u8;
+    let grey = image::GrayImage::from_fn(40, 30, |x, y| image::Luma([ramp(x, y)]));
+    let deep =
+        image::ImageBuffer::from_fn(40, 30, |x, y| image::Luma([u16::from(ramp(x, y)) * 257]));
+    let alpha = image::RgbaImage::from_fn(40, 30, |x, y| image::Rgba([ramp(x, y), 9, 90, 255]));
+    let colour = image::RgbImage::from_fn(40, 30, |x, y| image::Rgb([ramp(x, y), 9, 90]));
+    grey.save(folder.join("grey.png")).unwrap();
+    deep.save(folder.join("deep.png")).unwrap();
+    alpha.save(folder.join("alpha.png")).unwrap();
+    colour.save(folder.join("colour.jpg")).unwrap();
+    for name in ["grey.png", "deep.png", "alpha.png", "colour.jpg"] {
+        let path = folder.join(name);
+        let figures = json(&sren(&["pose", path.to_str().unwrap(), "--json"]));
+        assert_eq!((&figures["height"], &figures["width"]), (&30.into(), &40.into()), "{name}");
+    }
+}
+
+#[test]
+fn pose_refuses_what_is_no_image() {
+    let folder = folder("broken");
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_string();
+    let whole = image::GrayImage::from_fn(64, 64, |x, y| image::Luma([(x * y) as u8]));
+    whole.save(path("whole.png")).unwrap();
+    let bytes = std::fs::read(path("whole.png")).unwrap();
+    std::fs::write(path("truncated.png"), &bytes[..bytes.len() / 2]).unwrap();
+    std::fs::write(path("empty.png"), b"").unwrap();
+    std::fs::write(path("text.png"), b"this is no image").unwrap();
+    image::GrayImage::new(1, 1).save(path("dot.png")).unwrap();
+    // A PNG header that says 0 x 0.
+    let mut none = bytes.clone();
+    none[16..24].fill(0);
+    std::fs::write(path("none.png"), none).unwrap();
+
+    assert_fails(&["pose", &path("missing.png")], &["missing.png"]);
+    assert_fails(
+        &["pose", &path("truncated.png")],
+        &["truncated.png", "expected a png or jpeg image"],
+    );
+    assert_fails(&["pose", &path("empty.png")], &["empty.png", "an empty file"]);
+    assert_fails(&["pose", &path("text.png")], &["text.png", "expected a png or jpeg image"]);
+    assert_fails(&["pose", &path("none.png")], &["none.png"]);
+    assert_fails(
+        &["pose", &path("dot.png")],
+        &["dot.png", "sides of 8 to 2048 pixels", "[1, 1, 1, 1]"],
+    );
+    assert_fails(&["pose", "mnist:10000"], &["expected mnist:0 to mnist:9999", "mnist:10000"]);
+    assert_fails(&["pose", "mnist:x"], &["mnist:x"]);
+    assert_fails(&["pose", folder.to_str().unwrap()], &["broken"]);
+}
+
+#[test]
+fn a_picture_is_written_whole_or_not_at_all() {
+    let folder = folder("write");
+    let nowhere = folder.join("no/such/folder/a.png");
+    assert_fails(
+        &["pose", "mnist:1", "-o", nowhere.to_str().unwrap()],
+        &["a.png", "cannot be written"],
+    );
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    if Path::new("/dev/full").exists() {
+        assert_fails(&["pose", "mnist:1", "-o", "/dev/full"], &["/dev/full", "cannot be written"]);
+    }
+}
+
+#[test]
+fn wrong_usage_is_code_2() {
+    for arguments in [
+        &["pose"][..],
+        &["pose", "mnist:1", "--no-such-flag"],
+        &["no-such-command"],
+        &["equivariance"],
+        &["equivariance", "--pose", "--images", "0"],
+        &[],
+    ] {
+        assert_eq!(sren(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_lemma_holds_on_mnist() {
+    let report = json(&sren(&["equivariance", "--pose", "--images", "200", "--json"]));
+    let mnist = &report["lemma"]["mnist"];
+    let figure = |name: &str| mnist[name].as_f64().unwrap();
+    assert!(figure("ok") >= 0.96, "{mnist}");
+    assert!(figure("share") >= 0.85, "{mnist}");
+    assert!(figure("median_angle_deg") < 1.0 && figure("median_log_scale") < 0.02, "{mnist}");
+    assert_eq!(figure("n"), 5000.0);
+    assert!(report["lemma"].get("natural").is_none());
+}
+
+#[test]
+fn the_lemma_is_measured_on_a_folder_of_photographs() {
+    let folder = folder("photographs");
+    std::fs::create_dir_all(folder.join("test/a")).unwrap();
+    assert_fails(
+        &["equivariance", "--pose", "--data", folder.to_str().unwrap()],
+        &["photographs", "expected png or jpeg images below it, got none"],
+    );
+    for i in 0..3u32 {
+        // Soft waves of different lengths, no two the same.
+        let wave = |x: u32, y: u32| {
+            let (x, y) = (x as f32, y as f32);
+            let v =
+                (x / (3.0 + i as f32)).sin() + (y / 4.0 + x / 9.0).cos() + (x * y / 300.0).sin();
+            (127.0 + 40.0 * v) as u8
+        };
+        let picture =
+            image::RgbImage::from_fn(60, 44, |x, y| image::Rgb([wave(x, y), wave(y, x), 90]));
+        picture.save(folder.join(format!("test/a/{i}.png"))).unwrap();
+    }
+    let data = folder.to_str().unwrap();
+    let arguments = ["equivariance", "--pose", "--images", "3", "--json", "--data", data];
+    let report = json(&sren(&arguments));
+    let natural = &report["lemma"]["natural"];
+    assert_eq!(natural["n"], 75);
+    assert!(natural["ok"].as_f64().unwrap() > 0.8, "{natural}");
+    assert_eq!(report, json(&sren(&arguments)), "same seed, same figures");
+    assert_fails(&["equivariance", "--pose", "--data", "no/such/folder"], &["no/such/folder"]);
+}

@@ -1,0 +1,164 @@
+//! The pose field of one image: a picture with an arrow a position, and its figures.
+
+use serde::Serialize;
+use sren::pose::Images;
+use sren::{Grid, Image, PoseEstimator, PoseField};
+
+use crate::canvas::{Canvas, Colour};
+use crate::error::Result;
+
+/// Arrows along the longer side, about.
+const ARROWS: usize = 32;
+/// Length of the longer side of the picture in pixels, about; small images are enlarged to it.
+const PICTURE_SIDE: usize = 1024;
+/// Colours of small, middle and large scales.
+const SMALL_TO_LARGE: [Colour; 3] = [[0.15, 0.85, 1.0], [1.0, 0.85, 0.1], [1.0, 0.25, 0.35]];
+
+/// The local frames of one image, on a grid coarse enough to be drawn.
+#[derive(Debug)]
+pub struct PosePicture {
+    image: Image,
+    field: PoseField,
+}
+
+/// Lower, middle and upper tenth of a set of values.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Spread {
+    /// A tenth of the values is below.
+    pub p10: f32,
+    /// Half of the values is below.
+    pub median: f32,
+    /// A tenth of the values is above.
+    pub p90: f32,
+}
+
+/// One position of the field.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PosedPoint {
+    /// Column in the image, in pixels.
+    pub x: f64,
+    /// Row in the image, in pixels.
+    pub y: f64,
+    /// Scale in pixels.
+    pub scale: f32,
+    /// Angle in degrees, from the x axis towards the y axis (down).
+    pub angle_deg: f32,
+    /// Confidence, above 0.
+    pub confidence: f32,
+}
+
+/// The figures of a pose field.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PoseFigures {
+    /// Height of the image in pixels.
+    pub height: usize,
+    /// Width of the image in pixels.
+    pub width: usize,
+    /// Distance of positions in pixels.
+    pub step: f64,
+    /// Number of positions.
+    pub positions: usize,
+    /// The part of them that has a pose.
+    pub share: f64,
+    /// Scales in pixels where there is a pose; nothing where there is none.
+    pub scale: Option<Spread>,
+    /// The direction that most of the image agrees on, in degrees.
+    pub dominant_angle_deg: f64,
+    /// How much it agrees: 0 not at all, 1 entirely.
+    pub coherence: f64,
+    /// The positions that have a pose.
+    pub poses: Vec<PosedPoint>,
+}
+
+impl PosePicture {
+    /// Reads the poses of an image.
+    pub fn new(estimator: &PoseEstimator, image: Image) -> Result<Self> {
+        let (height, width) = (image.height(), image.width());
+        let images = Images::new(image.data(), 1, height, width, image.channels())
+            .map_err(sren::Error::from)?;
+        let stride = height.max(width).div_ceil(ARROWS).max(2);
+        let grid = Grid::pixels(height, width).cell_centred(stride)?;
+        let field = estimator.field(&images, &grid)?;
+        Ok(Self { image, field })
+    }
+
+    /// The image with an arrow at every position: its direction is the angle (towards the brighter
+    /// side), its length (logarithmic) and colour the scale, its opacity the confidence. PNG.
+    pub fn png(&self) -> Result<Vec<u8>> {
+        let side = self.image.height().max(self.image.width());
+        let zoom = (PICTURE_SIDE / side).max(1);
+        let mut canvas = Canvas::enlarge(&self.image, zoom, [0.12, 0.62]);
+        let spacing = (self.field.grid().step * zoom as f64) as f32;
+        // Large frames first, so that small ones stay visible.
+        let mut poses = self.poses();
+        poses.sort_by(|a, b| b.scale.total_cmp(&a.scale));
+        for pose in poses {
+            let at = [pose.x, pose.y].map(|v| ((v + 0.5) * zoom as f64 - 0.5) as f32);
+            let (sin, cos) = pose.angle_deg.to_radians().sin_cos();
+            // Longer by the same amount for every doubling: large frames would hide the image.
+            let length = spacing * (0.5 + 0.22 * pose.scale.log2()).max(0.3);
+            let tip = [at[0] + length * cos, at[1] + length * sin];
+            let thickness = (0.07 * spacing).clamp(1.2, 3.0);
+            canvas.arrow(at, tip, thickness, colour(pose.scale), 0.15 + 0.85 * pose.confidence);
+        }
+        canvas.png()
+    }
+
+    /// The figures of the field.
+    pub fn figures(&self) -> PoseFigures {
+        let poses = self.poses();
+        let (mut x, mut y, mut total) = (0.0, 0.0, 0.0);
+        for pose in &poses {
+            let (sin, cos) = f64::from(pose.angle_deg).to_radians().sin_cos();
+            x += f64::from(pose.confidence) * cos;
+            y += f64::from(pose.confidence) * sin;
+            total += f64::from(pose.confidence);
+        }
+        let grid = self.field.grid();
+        PoseFigures {
+            height: self.image.height(),
+            width: self.image.width(),
+            step: grid.step,
+            positions: grid.len(),
+            share: poses.len() as f64 / grid.len() as f64,
+            scale: Spread::of(poses.iter().map(|pose| pose.scale).collect()),
+            dominant_angle_deg: y.atan2(x).to_degrees(),
+            coherence: if total > 0.0 { x.hypot(y) / total } else { 0.0 },
+            poses,
+        }
+    }
+
+    fn poses(&self) -> Vec<PosedPoint> {
+        let (field, grid) = (&self.field, self.field.grid());
+        (0..grid.len())
+            .filter(|at| field.confidence()[*at] > 0.0)
+            .map(|at| {
+                let [x, y] = grid.point(at / grid.width, at % grid.width);
+                let best = at * field.poses();
+                PosedPoint {
+                    x,
+                    y,
+                    scale: field.scale()[best],
+                    angle_deg: field.angle()[best].to_degrees(),
+                    confidence: field.confidence()[at],
+                }
+            })
+            .collect()
+    }
+}
+
+impl Spread {
+    fn of(mut values: Vec<f32>) -> Option<Self> {
+        values.sort_by(f32::total_cmp);
+        let at = |part: f64| values.get(((values.len() as f64 - 1.0) * part) as usize).copied();
+        Some(Self { p10: at(0.1)?, median: at(0.5)?, p90: at(0.9)? })
+    }
+}
+
+/// The colour of a scale in pixels: 1 and below, 4, 16 and above.
+fn colour(scale: f32) -> Colour {
+    let place = (scale.max(1.0).log2() / 2.0).clamp(0.0, 1.999);
+    let [a, b] = [SMALL_TO_LARGE[place as usize], SMALL_TO_LARGE[place as usize + 1]];
+    let t = place.fract();
+    [0, 1, 2].map(|c| a[c] + t * (b[c] - a[c]))
+}

@@ -1,0 +1,156 @@
+//! The pose estimator as the first stage of a network: from a batch of images to [`Frames`].
+
+use std::sync::{Arc, Mutex};
+
+use burn::config::Config;
+use burn::tensor::Tensor;
+use sren_kernels::KernelError;
+pub use sren_kernels::pose::{Images, PosePlan};
+pub use sren_math::{Gate, Pose, PoseParams, PoseReading, PoseSpec, PoseTemplate, Ramp};
+
+use crate::equivariance::Equivariance;
+use crate::error::{Error, Result};
+use crate::frames::Frames;
+use crate::{Grid, PoseField};
+
+/// Configuration of a [`PoseEstimator`]. Lengths are in pixels of the image; the defaults suit
+/// digits of 56 and photographs of 64 to 128 pixels.
+#[derive(Config, Debug)]
+pub struct PoseEstimatorConfig {
+    /// Inner radius a of the neighbourhood that is read.
+    #[config(default = 0.25)]
+    pub inner: f64,
+    /// Outer radius b.
+    #[config(default = 34.0)]
+    pub outer: f64,
+    /// Smallest scale that is tried.
+    #[config(default = 0.6)]
+    pub min_scale: f64,
+    /// Largest scale that is tried.
+    #[config(default = 19.0)]
+    pub max_scale: f64,
+    /// Number of rings between a and b.
+    #[config(default = 36)]
+    pub rings: usize,
+    /// Number of scales tried.
+    #[config(default = 32)]
+    pub scales: usize,
+    /// Width of the template in ln r.
+    #[config(default = 0.4)]
+    pub tau: f64,
+    /// Scale weight of the template; 2 is the paper's literal form.
+    #[config(default = -0.25)]
+    pub q: f64,
+    /// Number J of best poses kept a position.
+    #[config(default = 1)]
+    pub poses: usize,
+    /// Exponent p of their weights.
+    #[config(default = 6.0)]
+    pub sharpness: f64,
+    /// Ramp of the gate on prominence, from 0 to 1.
+    #[config(default = "[0.07, 0.2]")]
+    pub prominence: [f64; 2],
+    /// Ramp of the gate on the lead over other peaks.
+    #[config(default = "[0.08, 0.2]")]
+    pub lead: [f64; 2],
+    /// Ramp of the gate on contrast.
+    #[config(default = "[0.01, 0.04]")]
+    pub contrast: [f64; 2],
+}
+
+impl PoseEstimatorConfig {
+    /// The estimator, its parameters checked.
+    pub fn init(&self) -> Result<PoseEstimator> {
+        let ramp = |[low, high]: [f64; 2]| Ramp { low, high };
+        PoseEstimator::new(PoseParams {
+            inner: self.inner,
+            outer: self.outer,
+            min_scale: self.min_scale,
+            max_scale: self.max_scale,
+            rings: self.rings,
+            scales: self.scales,
+            template: PoseTemplate { tau: self.tau, q: self.q, ..PoseTemplate::default() },
+            poses: self.poses,
+            sharpness: self.sharpness,
+            gate: Gate {
+                prominence: ramp(self.prominence),
+                lead: ramp(self.lead),
+                contrast: ramp(self.contrast),
+            },
+            ..PoseParams::default()
+        })
+    }
+}
+
+/// Reads a local scale and orientation at every position of a grid. It has nothing to learn, and
+/// no gradient flows through it. Cheap to clone; what it prepares for a grid is kept.
+#[derive(Debug, Clone)]
+pub struct PoseEstimator {
+    spec: PoseSpec,
+    plans: Arc<Mutex<Vec<Arc<PosePlan>>>>,
+}
+
+impl PoseEstimator {
+    /// An estimator with any parameters of the mathematics.
+    pub fn new(params: PoseParams) -> Result<Self> {
+        Ok(Self { spec: PoseSpec::new(params)?, plans: Arc::default() })
+    }
+
+    /// The checked parameters.
+    pub fn spec(&self) -> &PoseSpec {
+        &self.spec
+    }
+
+    /// The pose field of images `[n, h, w, c]` on `grid`.
+    pub fn field(&self, images: &Images, grid: &Grid) -> Result<PoseField> {
+        Ok(self.plan(grid)?.estimate(images)?)
+    }
+
+    /// The frames of images `[n, h, w, c]`, channels last, for a network that computes on `grids`.
+    pub fn frames(
+        &self,
+        images: &Tensor<4>,
+        grids: &[Grid],
+        equivariance: Equivariance,
+    ) -> Result<Frames> {
+        let [n, h, w, c] = images.dims();
+        if equivariance == Equivariance::None {
+            return Frames::plain(grids, n);
+        }
+        let data = images.to_data().try_into_vec::<f32>().map_err(|e| {
+            Error::shape("PoseEstimator::frames", "a tensor of f32", format!("{e:?}"))
+        })?;
+        let images = Images::new(&data, n, h, w, c)?;
+        let fields: Result<Vec<PoseField>> =
+            grids.iter().map(|grid| self.field(&images, grid)).collect();
+        Frames::new(fields?, equivariance)
+    }
+
+    /// What is prepared for `grid`, made when first asked for.
+    fn plan(&self, grid: &Grid) -> Result<Arc<PosePlan>, KernelError> {
+        let mut plans = self.plans.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(plan) = plans.iter().find(|plan| plan.grid() == grid) {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(PosePlan::new(self.spec.clone(), *grid)?);
+        plans.push(plan.clone());
+        Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_mathematics() {
+        let estimator = PoseEstimatorConfig::new().init().unwrap();
+        assert_eq!(estimator.spec.params(), &PoseParams::default());
+    }
+
+    #[test]
+    fn impossible_parameters_are_named() {
+        let error = PoseEstimatorConfig::new().with_outer(0.1).init().unwrap_err();
+        assert!(error.to_string().contains("a = 0.25, b = 0.1"), "{error}");
+    }
+}

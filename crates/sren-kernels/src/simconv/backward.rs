@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::gather::{announce, gather, scatter};
 use super::plan::{Group, Plan};
-use super::product::{Packed, Rows, RowsMut, add_transposed_product, multiply};
+use super::product::{Base, Packed, Rows, RowsMut, add_transposed_product, multiply};
 use super::tile::{Positions, Tile};
 use super::{Gradients, SimConv};
 use crate::simd::LineBuffer;
@@ -151,7 +151,7 @@ fn share_backward(
             if let (Some(pixels), Some(weight)) = (grad_input.as_deref_mut(), transposed.get(index))
             {
                 let mut patches = RowsMut::new(panel, n, group.width, plan.pitch);
-                multiply(&mut patches, grads, weight, 0, false);
+                multiply(&mut patches, grads, weight, 0, Base::Zero);
                 scatter(pixels, first_pixel, panel, plan.pitch, conv.c_in, &tile);
             }
         }

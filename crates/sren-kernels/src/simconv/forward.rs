@@ -4,8 +4,9 @@ use rayon::prelude::*;
 
 use super::SimConv;
 use super::gather::{announce, gather};
+use super::kernel::COLUMNS;
 use super::plan::Plan;
-use super::product::{Packed, Rows, RowsMut, multiply};
+use super::product::{Base, Packed, Rows, RowsMut, multiply};
 use super::tile::{Positions, Tile};
 use crate::simd::LineBuffer;
 use crate::taps::TapTable;
@@ -38,6 +39,13 @@ pub(super) fn forward(
     let mut output = vec![0.0; conv.output_len(taps)];
     let plan = Plan::new(conv, taps);
     let weight = Packed::new(weight, weight.len() / conv.c_out, conv.c_out);
+    // Filled up to whole strips of the product.
+    let bias = bias.map(|bias| {
+        let mut bias = bias.to_vec();
+        bias.resize(conv.c_out.next_multiple_of(COLUMNS), 0.0);
+        bias
+    });
+    let bias = bias.as_deref();
     let stretches = stretches(conv, taps, plan.positions, &mut output);
     stretches.into_par_iter().for_each_init(Scratch::default, |scratch, stretch| {
         let Stretch { positions, first_row, output } = stretch;
@@ -94,9 +102,6 @@ fn tile_forward(
     product: &mut [f32],
 ) {
     let (rows, tile) = (positions.len(), &mut scratch.tile);
-    if let Some(bias) = bias {
-        product.chunks_exact_mut(conv.c_out).for_each(|row| row.copy_from_slice(bias));
-    }
     let mut product = RowsMut::new(product, rows, conv.c_out, conv.c_out);
     tile.place(taps, positions);
     scratch.announced = announce(input, 0, conv.c_in, tile, scratch.announced);
@@ -105,6 +110,11 @@ fn tile_forward(
         tile.sample(taps, group.taps.clone(), conv.relative_pose);
         gather(panel, plan.pitch, input, conv.c_in, tile);
         let left = Rows::new(panel, rows, group.width, plan.pitch);
-        multiply(&mut product, left, weight, group.first, bias.is_some() || group.first > 0);
+        let base = match (group.first, bias) {
+            (0, Some(bias)) => Base::Row(bias),
+            (0, None) => Base::Zero,
+            _ => Base::Product,
+        };
+        multiply(&mut product, left, weight, group.first, base);
     }
 }

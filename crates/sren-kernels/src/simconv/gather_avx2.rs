@@ -10,6 +10,9 @@ use super::tile::{CORNERS, LANES, Tile};
 /// Values of a vector.
 const VECTOR: usize = 8;
 
+/// Values of half a vector.
+const HALF: usize = 4;
+
 /// # Safety
 /// AVX2 and FMA are there; `panel` has room for the tile's rows of `pitch` values, and `input`
 /// holds all pixels of the tile, `channels` values each.
@@ -21,18 +24,19 @@ pub(super) unsafe fn gather(
     tile: &Tile,
 ) {
     // The common numbers of channels, known at compile time.
-    let function = match (channels, tile.is_turned()) {
-        (1, false) => gather_narrow::<1>,
-        (2, false) => gather_narrow::<2>,
-        (3, false) => gather_narrow::<3>,
-        (4, false) => gather_narrow::<4>,
-        (16, false) => gather_loops::<16, 1>,
-        (32, false) => gather_loops::<32, 1>,
-        (64, false) => gather_loops::<64, 1>,
-        (_, false) => gather_loops::<0, 1>,
-        (16, true) => gather_loops::<16, 3>,
-        (32, true) => gather_loops::<32, 3>,
-        (_, true) => gather_loops::<0, 3>,
+    let function = match (channels, tile.is_turned(), is_shifted(input, channels)) {
+        (1, false, _) => gather_narrow::<1>,
+        (2, false, _) => gather_narrow::<2>,
+        (3, false, _) => gather_narrow::<3>,
+        (4, false, _) => gather_narrow::<4>,
+        (16, false, _) => gather_loops::<16, 1, false>,
+        (32, false, _) => gather_loops::<32, 1, false>,
+        (64, false, false) => gather_loops::<64, 1, false>,
+        (64, false, true) => gather_loops::<64, 1, true>,
+        (_, false, false) => gather_loops::<0, 1, false>,
+        (_, false, true) => gather_loops::<0, 1, true>,
+        (_, true, false) => gather_loops::<0, 3, false>,
+        (_, true, true) => gather_loops::<0, 3, true>,
     };
     // SAFETY: passed on.
     unsafe { function(panel, pitch, input, channels, tile) }
@@ -48,25 +52,34 @@ pub(super) unsafe fn scatter(
     channels: usize,
     tile: &Tile,
 ) {
-    let function = match (channels, tile.is_turned()) {
-        (16, false) => scatter_loops::<16, 1>,
-        (32, false) => scatter_loops::<32, 1>,
-        (64, false) => scatter_loops::<64, 1>,
-        (_, false) => scatter_loops::<0, 1>,
-        (16, true) => scatter_loops::<16, 3>,
-        (32, true) => scatter_loops::<32, 3>,
-        (_, true) => scatter_loops::<0, 3>,
+    let function = match (channels, tile.is_turned(), is_shifted(zero, channels)) {
+        (16, false, _) => scatter_loops::<16, 1, false>,
+        (32, false, _) => scatter_loops::<32, 1, false>,
+        (64, false, false) => scatter_loops::<64, 1, false>,
+        (64, false, true) => scatter_loops::<64, 1, true>,
+        (_, false, false) => scatter_loops::<0, 1, false>,
+        (_, false, true) => scatter_loops::<0, 1, true>,
+        (_, true, false) => scatter_loops::<0, 3, false>,
+        (_, true, true) => scatter_loops::<0, 3, true>,
     };
     // SAFETY: passed on.
     unsafe { function(zero, panel, pitch, channels, tile) }
 }
 
-/// Gathers `BLOCKS` sums a tap; `CHANNELS` is 0 or the number of channels.
+/// Whether pixels begin half a vector after a vector's place in a cache line, as they do in large
+/// allocations of most systems. Then half a vector first makes all others fit into their lines; for
+/// fewer channels than these it would not pay.
+fn is_shifted(pixels: *const f32, channels: usize) -> bool {
+    pixels.addr() % 32 == 16 && channels.is_multiple_of(VECTOR) && channels >= 64
+}
+
+/// Gathers `BLOCKS` sums a tap; `CHANNELS` is 0 or the number of channels, `SHIFTED` as
+/// [`is_shifted`].
 ///
 /// # Safety
 /// As [`gather`].
 #[target_feature(enable = "avx2,fma")]
-unsafe fn gather_loops<const CHANNELS: usize, const BLOCKS: usize>(
+unsafe fn gather_loops<const CHANNELS: usize, const BLOCKS: usize, const SHIFTED: bool>(
     panel: *mut f32,
     pitch: usize,
     input: *const f32,
@@ -86,13 +99,17 @@ unsafe fn gather_loops<const CHANNELS: usize, const BLOCKS: usize>(
                     let sample = samples.get(tap * poses + pose, position);
                     match (*exact.get_unchecked(tap * poses + pose), pose > 0) {
                         (false, false) => {
-                            blend::<BLOCKS, CORNERS, false>(out, input, channels, sample)
+                            blend::<BLOCKS, CORNERS, false, SHIFTED>(out, input, channels, sample)
                         }
                         (false, true) => {
-                            blend::<BLOCKS, CORNERS, true>(out, input, channels, sample)
+                            blend::<BLOCKS, CORNERS, true, SHIFTED>(out, input, channels, sample)
                         }
-                        (true, false) => blend::<BLOCKS, 1, false>(out, input, channels, sample),
-                        (true, true) => blend::<BLOCKS, 1, true>(out, input, channels, sample),
+                        (true, false) => {
+                            blend::<BLOCKS, 1, false, SHIFTED>(out, input, channels, sample)
+                        }
+                        (true, true) => {
+                            blend::<BLOCKS, 1, true, SHIFTED>(out, input, channels, sample)
+                        }
                     }
                 }
             }
@@ -141,7 +158,7 @@ unsafe fn gather_narrow<const CHANNELS: usize>(
 /// # Safety
 /// As [`scatter`].
 #[target_feature(enable = "avx2,fma")]
-unsafe fn scatter_loops<const CHANNELS: usize, const BLOCKS: usize>(
+unsafe fn scatter_loops<const CHANNELS: usize, const BLOCKS: usize, const SHIFTED: bool>(
     zero: *mut f32,
     panel: *const f32,
     pitch: usize,
@@ -160,8 +177,8 @@ unsafe fn scatter_loops<const CHANNELS: usize, const BLOCKS: usize>(
                     let from = panel.add(position * pitch + tap * BLOCKS * channels);
                     let sample = samples.get(tap * poses + pose, position);
                     match *exact.get_unchecked(tap * poses + pose) {
-                        false => spread::<BLOCKS, CORNERS>(zero, from, channels, sample),
-                        true => spread::<BLOCKS, 1>(zero, from, channels, sample),
+                        false => spread::<BLOCKS, CORNERS, SHIFTED>(zero, from, channels, sample),
+                        true => spread::<BLOCKS, 1, SHIFTED>(zero, from, channels, sample),
                     }
                 }
             }
@@ -213,7 +230,7 @@ impl<const BLOCKS: usize> Sampled<BLOCKS> {
 /// # Safety
 /// AVX2 and FMA are there, `out` has room, and the sample's pixels lie in `input`.
 #[inline(always)]
-unsafe fn blend<const BLOCKS: usize, const USED: usize, const ADD: bool>(
+unsafe fn blend<const BLOCKS: usize, const USED: usize, const ADD: bool, const SHIFTED: bool>(
     out: *mut f32,
     input: *const f32,
     channels: usize,
@@ -231,6 +248,11 @@ unsafe fn blend<const BLOCKS: usize, const USED: usize, const ADD: bool>(
             }
         }
         let mut i = 0;
+        if SHIFTED {
+            blend_half::<BLOCKS, USED, ADD>(out, from, channels, weight, 0);
+            blend_half::<BLOCKS, USED, ADD>(out, from, channels, weight, channels - HALF);
+            i = HALF;
+        }
         while i + VECTOR <= channels {
             let mut values = [_mm256_setzero_ps(); USED];
             for corner in 0..USED {
@@ -250,7 +272,7 @@ unsafe fn blend<const BLOCKS: usize, const USED: usize, const ADD: bool>(
             }
             i += VECTOR;
         }
-        while i < channels {
+        while !SHIFTED && i < channels {
             for block in 0..BLOCKS {
                 let out = out.add(block * channels + i);
                 let mut sum = if ADD { *out } else { 0.0 };
@@ -264,6 +286,39 @@ unsafe fn blend<const BLOCKS: usize, const USED: usize, const ADD: bool>(
     }
 }
 
+/// Channels `i .. i + 4` of [`blend`].
+///
+/// # Safety
+/// As [`blend`], whose sources and weights these are.
+#[inline(always)]
+unsafe fn blend_half<const BLOCKS: usize, const USED: usize, const ADD: bool>(
+    out: *mut f32,
+    from: [*const f32; USED],
+    channels: usize,
+    weight: [[__m256; USED]; BLOCKS],
+    i: usize,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let mut values = [_mm_setzero_ps(); USED];
+        for corner in 0..USED {
+            values[corner] = _mm_loadu_ps(from[corner].add(i));
+        }
+        for block in 0..BLOCKS {
+            let out = out.add(block * channels + i);
+            let mut sum = _mm_mul_ps(_mm256_castps256_ps128(weight[block][0]), values[0]);
+            if ADD {
+                sum = _mm_add_ps(sum, _mm_loadu_ps(out));
+            }
+            for corner in 1..USED {
+                let weight = _mm256_castps256_ps128(weight[block][corner]);
+                sum = _mm_fmadd_ps(weight, values[corner], sum);
+            }
+            _mm_storeu_ps(out, sum);
+        }
+    }
+}
+
 /// The adjoint of [`blend`]: adds the gradients at `from` `[BLOCKS, channels]` to the pixels.
 /// Corners may be the same pixel: each is read after the one before was written.
 ///
@@ -271,7 +326,7 @@ unsafe fn blend<const BLOCKS: usize, const USED: usize, const ADD: bool>(
 /// AVX2 and FMA are there, `from` can be read, and the sample's pixels, counted from `zero`, can be
 /// written.
 #[inline(always)]
-unsafe fn spread<const BLOCKS: usize, const USED: usize>(
+unsafe fn spread<const BLOCKS: usize, const USED: usize, const SHIFTED: bool>(
     zero: *mut f32,
     from: *const f32,
     channels: usize,
@@ -290,6 +345,11 @@ unsafe fn spread<const BLOCKS: usize, const USED: usize>(
             }
         }
         let mut i = 0;
+        if SHIFTED {
+            spread_half::<BLOCKS, USED>(to, from, channels, weight, 0);
+            spread_half::<BLOCKS, USED>(to, from, channels, weight, channels - HALF);
+            i = HALF;
+        }
         while i + VECTOR <= channels {
             let mut value = [_mm256_setzero_ps(); BLOCKS];
             for block in 0..BLOCKS {
@@ -305,7 +365,7 @@ unsafe fn spread<const BLOCKS: usize, const USED: usize>(
             }
             i += VECTOR;
         }
-        while i < channels {
+        while !SHIFTED && i < channels {
             for corner in 0..USED {
                 let to = to[corner].add(i);
                 for block in 0..BLOCKS {
@@ -314,6 +374,33 @@ unsafe fn spread<const BLOCKS: usize, const USED: usize>(
                 }
             }
             i += 1;
+        }
+    }
+}
+
+/// Channels `i .. i + 4` of [`spread`].
+///
+/// # Safety
+/// As [`spread`], whose places and weights these are.
+#[inline(always)]
+unsafe fn spread_half<const BLOCKS: usize, const USED: usize>(
+    to: [*mut f32; USED],
+    from: *const f32,
+    channels: usize,
+    weight: [[__m256; BLOCKS]; USED],
+    i: usize,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        for corner in 0..USED {
+            let to = to[corner].add(i);
+            let mut sum = _mm_loadu_ps(to);
+            for block in 0..BLOCKS {
+                let value = _mm_loadu_ps(from.add(block * channels + i));
+                let weight = _mm256_castps256_ps128(weight[corner][block]);
+                sum = _mm_fmadd_ps(weight, value, sum);
+            }
+            _mm_storeu_ps(to, sum);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The innermost loops of every matrix product here: a strip of 16 columns,
 //!
 //! ```text
-//! c[r * c_row + j] (+)= sum_d a[r * a_row + d * a_depth] * b[d * b_depth + j]
+//! c[r * c_row + j] = start[r][j] + sum_d a[r * a_row + d * a_depth] * b[d * b_depth + j]
 //! ```
 //! in blocks of up to 6 rows, which 12 AVX registers hold while both operands stream by. As either
 //! operand may have any strides, this serves the forward product and both products of the
@@ -12,6 +12,17 @@ pub(super) const ROWS: usize = 6;
 
 /// Columns of a strip: those of a cache line.
 pub(super) const COLUMNS: usize = crate::simd::LINE;
+
+/// What the sums of a strip are added to.
+#[derive(Clone, Copy)]
+pub(super) enum Start {
+    /// Nothing.
+    Zero,
+    /// What the product holds.
+    Product,
+    /// The same 16 values in every row.
+    Row(*const f32),
+}
 
 /// Where the operands of a strip begin and how far their neighbours are.
 #[derive(Clone, Copy)]
@@ -25,15 +36,15 @@ pub(super) struct Strip {
     pub(super) b_depth: usize,
     pub(super) c: *mut f32,
     pub(super) c_row: usize,
-    /// Whether to add to what `c` holds instead of overwriting it.
-    pub(super) accumulate: bool,
+    pub(super) start: Start,
 }
 
 /// Computes a strip, in the best version for this machine.
 ///
 /// # Safety
 /// For every r below `rows`, d below `depth`, j below [`COLUMNS`], the places that the formula above
-/// names must be inside their slices, and those of `c` overlap neither operand.
+/// names, and the 16 values of a starting row, must be inside their slices, and those of `c` overlap
+/// none of the others.
 pub(super) unsafe fn multiply_strip(strip: Strip) {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
@@ -93,8 +104,14 @@ unsafe fn portable<const R: usize>(block: Strip) {
     for (r, sums) in sums.iter().enumerate() {
         // SAFETY: by this function's contract.
         let row = unsafe { &mut *block.c.add(r * block.c_row).cast::<[f32; COLUMNS]>() };
-        for (c, sum) in row.iter_mut().zip(sums) {
-            *c = if block.accumulate { *c + sum } else { *sum };
+        match block.start {
+            Start::Zero => row.copy_from_slice(sums),
+            Start::Product => row.iter_mut().zip(sums).for_each(|(c, sum)| *c += sum),
+            Start::Row(start) => {
+                // SAFETY: by this function's contract.
+                let start = unsafe { &*start.cast::<[f32; COLUMNS]>() };
+                row.iter_mut().zip(sums.iter().zip(start)).for_each(|(c, (a, b))| *c = a + b);
+            }
         }
     }
 }
@@ -104,7 +121,7 @@ mod avx2 {
     use std::arch::asm;
     use std::arch::x86_64::*;
 
-    use super::{Strip, for_each_block};
+    use super::{Start, Strip, for_each_block};
 
     /// # Safety
     /// As for [`super::multiply_strip`], on a machine with AVX2 and FMA.
@@ -148,9 +165,14 @@ mod avx2 {
             }
             for r in 0..R {
                 let c = block.c.add(r * block.c_row);
-                if block.accumulate {
-                    sums[r][0] = _mm256_add_ps(_mm256_loadu_ps(c), sums[r][0]);
-                    sums[r][1] = _mm256_add_ps(_mm256_loadu_ps(c.add(8)), sums[r][1]);
+                let start = match block.start {
+                    Start::Zero => std::ptr::null(),
+                    Start::Product => c.cast_const(),
+                    Start::Row(start) => start,
+                };
+                if !start.is_null() {
+                    sums[r][0] = _mm256_add_ps(_mm256_loadu_ps(start), sums[r][0]);
+                    sums[r][1] = _mm256_add_ps(_mm256_loadu_ps(start.add(8)), sums[r][1]);
                 }
                 _mm256_storeu_ps(c, sums[r][0]);
                 _mm256_storeu_ps(c.add(8), sums[r][1]);

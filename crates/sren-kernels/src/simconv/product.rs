@@ -1,6 +1,6 @@
 //! Matrix products of the similarity convolution, on the calling thread, checked at this border.
 
-use super::kernel::{COLUMNS, Strip, multiply_strip};
+use super::kernel::{COLUMNS, Start, Strip, multiply_strip};
 use crate::simd::LineBuffer;
 
 /// A matrix in rows of `pitch` values, of which the first `columns` count.
@@ -102,13 +102,24 @@ impl Packed {
 /// Depth that one pass over the blocks takes: a strip of it stays in the first-level cache.
 const DEPTH: usize = 256;
 
-/// `out (+)= left * right[first_row ..]`, of as many rows of `right` as `left` has columns.
+/// What a product is added to.
+#[derive(Clone, Copy)]
+pub(super) enum Base<'a> {
+    /// Nothing.
+    Zero,
+    /// What is there.
+    Product,
+    /// One row in each row: as many values as columns, filled up to a multiple of 16.
+    Row(&'a [f32]),
+}
+
+/// `out = base + left * right[first_row ..]`, of as many rows of `right` as `left` has columns.
 pub(super) fn multiply(
     out: &mut RowsMut,
     left: Rows,
     right: &Packed,
     first_row: usize,
-    accumulate: bool,
+    base: Base,
 ) {
     assert_eq!((out.rows, out.columns), (left.rows, right.columns), "sizes of a product");
     assert!(first_row + left.columns <= right.depth, "depth of a product");
@@ -124,7 +135,7 @@ pub(super) fn multiply(
                 b: &right.buffer.values()[(strip + first_row + start) * COLUMNS..],
                 b_depth: COLUMNS,
             };
-            strip_product(out, column, operands, accumulate || start > 0);
+            strip_product(out, column, operands, if start > 0 { Base::Product } else { base });
         }
     }
 }
@@ -142,7 +153,7 @@ pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: &Pack
             b: &right.buffer.values()[column * right.depth..],
             b_depth: COLUMNS,
         };
-        strip_product(out, column, operands, true);
+        strip_product(out, column, operands, Base::Product);
     }
 }
 
@@ -156,7 +167,7 @@ struct Operands<'a> {
 }
 
 /// The product for the strip of columns of `out` that begins at `column`.
-fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, accumulate: bool) {
+fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, base: Base) {
     let Operands { depth, a, a_row, a_depth, b, b_depth } = operands;
     let rows = out.rows;
     if rows == 0 || depth == 0 {
@@ -164,6 +175,11 @@ fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, accumulat
     }
     assert!(a.len() > (rows - 1) * a_row + (depth - 1) * a_depth, "left operand");
     assert!(b.len() >= (depth - 1) * b_depth + COLUMNS, "right operand");
+    let start = match base {
+        Base::Zero => Start::Zero,
+        Base::Product => Start::Product,
+        Base::Row(row) => Start::Row(row[column..][..COLUMNS].as_ptr()),
+    };
     let width = COLUMNS.min(out.columns - column);
     let place = &mut out.values[column..];
     let strip = Strip {
@@ -176,7 +192,7 @@ fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, accumulat
         b_depth,
         c: place.as_mut_ptr(),
         c_row: out.pitch,
-        accumulate,
+        start,
     };
     if width == COLUMNS {
         assert!(place.len() >= (rows - 1) * out.pitch + COLUMNS, "product");
@@ -184,6 +200,7 @@ fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, accumulat
         // columns, the product just now; it is borrowed mutably, so nothing overlaps it.
         return unsafe { multiply_strip(strip) };
     }
+    let accumulate = matches!(base, Base::Product);
     // The last columns: whole strips of some rows go to a buffer first.
     const ROWS: usize = 24;
     let mut whole = [0.0; ROWS * COLUMNS];
@@ -193,7 +210,7 @@ fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, accumulat
             a: a[first * a_row..].as_ptr(),
             c: whole.as_mut_ptr(),
             c_row: COLUMNS,
-            accumulate: false,
+            start: if accumulate { Start::Zero } else { start },
             ..strip
         };
         // SAFETY: as above; the buffer has room for 24 rows of 16 columns.

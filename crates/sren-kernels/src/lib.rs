@@ -4,8 +4,8 @@ mod error;
 pub mod norm;
 pub mod pool;
 pub mod pose;
-mod simd;
 pub mod simconv;
+mod simd;
 pub mod taps;
 
 pub use error::{KernelError, Result};

@@ -1,10 +1,15 @@
 //! What the vector code of this crate shares: which instructions this machine has, and memory that
 //! begins on a cache line.
 
-/// Whether AVX2 and FMA are there. The answer is cached by the standard library.
+/// Whether to use AVX2 and FMA: if they are there and the environment variable `SREN_PORTABLE` is
+/// not set, which asks for the portable loops (to test them).
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let portable = std::env::var_os("SREN_PORTABLE").is_some();
+        !portable && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+    })
 }
 
 /// Asks for `values` to be brought into the second-level cache, where the machine can be asked.

@@ -226,3 +226,15 @@ fn tap_tables_are_compact() {
     let taps = TapTable::new(&field, &grid, 7, 0.6, false).unwrap();
     assert!(taps.bytes() < 1 << 20, "{} bytes", taps.bytes());
 }
+
+/// Runs the first test of this file again without AVX2.
+#[test]
+fn portable_loops_follow_the_definition_too() {
+    let itself = std::env::current_exe().unwrap();
+    let status = std::process::Command::new(itself)
+        .args(["--exact", "forward_and_gradients_follow_the_definition", "--quiet"])
+        .env("SREN_PORTABLE", "1")
+        .stdout(std::process::Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+}

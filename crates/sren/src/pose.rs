@@ -30,10 +30,10 @@ pub struct PoseEstimatorConfig {
     #[config(default = 19.0)]
     pub max_scale: f64,
     /// Number of rings between a and b.
-    #[config(default = 36)]
+    #[config(default = 32)]
     pub rings: usize,
     /// Number of scales tried.
-    #[config(default = 32)]
+    #[config(default = 28)]
     pub scales: usize,
     /// Width of the template in ln r.
     #[config(default = 0.4)]

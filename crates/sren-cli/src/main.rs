@@ -29,6 +29,7 @@ enum Command {
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
+    sren_lab::keep_freed_memory();
     let done = match Arguments::parse().command {
         Command::Pose(command) => command.run(),
         Command::Equivariance(command) => command.run(),

@@ -105,6 +105,7 @@ impl BatchNorm {
             _ => &x[rows.get(0) * c..][..c],
         };
         let [sum, square] = rows.reduce(c, |row, [sum, square]| {
+            let (sum, square) = (&mut sum[..c], &mut square[..c]);
             let x = &x[row * c..][..c];
             for i in 0..c {
                 let d = x[i] - first[i];
@@ -192,17 +193,27 @@ impl BatchNorm {
             ));
         }
         let c = self.channels;
-        let passed = |row: usize, i: usize| {
-            let g = grad_output[row * c + i];
-            if self.relu && output[row * c + i] <= 0.0 { 0.0 } else { g }
-        };
-        let mean = &statistics.mean;
+        // First the gradient that the ReLU lets through, which is that of the residual too.
+        let mut input = vec![0.0; x.len()];
+        rows.for_each_mut(&mut input, c, |row, out| {
+            let g = &grad_output[row * c..][..c];
+            if self.relu {
+                let y = &output[row * c..][..c];
+                for i in 0..c {
+                    out[i] = if y[i] <= 0.0 { 0.0 } else { g[i] };
+                }
+            } else {
+                out.copy_from_slice(g);
+            }
+        });
+        let residual = need_residual.then(|| input.clone());
+        let mean = &statistics.mean[..c];
         let [beta, centred] = rows.reduce(c, |row, [beta, centred]| {
-            let x = &x[row * c..][..c];
+            let (beta, centred) = (&mut beta[..c], &mut centred[..c]);
+            let (x, g) = (&x[row * c..][..c], &input[row * c..][..c]);
             for i in 0..c {
-                let g = passed(row, i);
-                beta[i] += g;
-                centred[i] += g * (x[i] - mean[i]);
+                beta[i] += g[i];
+                centred[i] += g[i] * (x[i] - mean[i]);
             }
         });
         let inverse = self.inverse_deviation(statistics);
@@ -213,19 +224,13 @@ impl BatchNorm {
         let slope: Vec<f32> =
             (0..c).map(|i| (centred[i] / n * (inverse[i] as f64).powi(2)) as f32).collect();
         let offset: Vec<f32> = beta.iter().map(|b| (b / n) as f32).collect();
-        let mut input = vec![0.0; x.len()];
+        let (scale, slope, offset) = (&scale[..c], &slope[..c], &offset[..c]);
         rows.for_each_mut(&mut input, c, |row, out| {
             let x = &x[row * c..][..c];
+            let out = &mut out[..c];
             for i in 0..c {
-                out[i] = scale[i] * (passed(row, i) - offset[i] - slope[i] * (x[i] - mean[i]));
+                out[i] = scale[i] * (out[i] - offset[i] - slope[i] * (x[i] - mean[i]));
             }
-        });
-        let residual = need_residual.then(|| {
-            let mut residual = vec![0.0; x.len()];
-            rows.for_each_mut(&mut residual, c, |row, out| {
-                (0..c).for_each(|i| out[i] = passed(row, i));
-            });
-            residual
         });
         let beta = beta.iter().map(|&b| b as f32).collect();
         Ok(NormGradients { input, gamma, beta, residual })

@@ -19,3 +19,7 @@ pub use sren_kernels::{PoseField, TapTable};
 pub use sren_math::{
     About, Grid, Image, Interpolation, MathError, Similarity, read_pose, resize, warp, wrap_angle,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

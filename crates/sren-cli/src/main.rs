@@ -32,6 +32,7 @@ enum Command {
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
+    sren_lab::keep_freed_memory();
     let done = match Arguments::parse().command {
         Command::Train(command) => command.run(),
         Command::Eval(command) => command.run(),

@@ -94,7 +94,7 @@ struct Times {
 fn field(random: &mut Random, grid: Grid, poses: usize) -> PoseField {
     let count = BATCH * grid.len();
     let scale = (0..count * poses).map(|_| 0.7 + random.next()).collect();
-    let angle = (0..count * poses).map(|_| 6.28 * random.next()).collect();
+    let angle = (0..count * poses).map(|_| std::f32::consts::TAU * random.next()).collect();
     let weight = vec![1.0 / poses as f32; count * poses];
     PoseField::new(grid, BATCH, poses, scale, angle, weight, vec![1.0; count]).unwrap()
 }

@@ -104,14 +104,18 @@ impl BatchNorm {
             0 => return Ok(Statistics { mean: vec![0.0; c], variance: vec![0.0; c], count }),
             _ => &x[rows.get(0) * c..][..c],
         };
-        let [sum, square] = rows.reduce(c, |row, [sum, square]| {
-            let x = &x[row * c..][..c];
-            for i in 0..c {
+        let (wide, rows) = rows.widened(c);
+        let first_wide = first.repeat(wide / c);
+        let sums = rows.reduce(wide, |row, [sum, square]| {
+            let (sum, square) = (&mut sum[..wide], &mut square[..wide]);
+            let (x, first) = (&x[row * wide..][..wide], &first_wide[..wide]);
+            for i in 0..wide {
                 let d = x[i] - first[i];
                 sum[i] += d;
                 square[i] += d * d;
             }
         });
+        let [sum, square] = sums.map(|sum| folded(sum, c));
         let n = count as f64;
         let mean = (0..c).map(|i| (first[i] as f64 + sum[i] / n) as f32).collect();
         let variance =
@@ -144,17 +148,21 @@ impl BatchNorm {
         // Unlike `max`, lets not-a-number through: a diverged training shall be seen.
         let clip = |value: f32| if value < floor { floor } else { value };
         let mut output = vec![0.0; x.len()];
-        rows.for_each_mut(&mut output, c, |row, out| {
-            let x = &x[row * c..][..c];
+        let (wide, rows) = rows.widened(c);
+        let (scale, shift) = (scale.repeat(wide / c), shift.repeat(wide / c));
+        rows.for_each_mut(&mut output, wide, |row, out| {
+            // Slices of one length: the loops need no checks and become vectors.
+            let (scale, shift) = (&scale[..wide], &shift[..wide]);
+            let (x, out) = (&x[row * wide..][..wide], &mut out[..wide]);
             match residual {
                 None => {
-                    for i in 0..c {
+                    for i in 0..wide {
                         out[i] = clip(scale[i] * x[i] + shift[i]);
                     }
                 }
                 Some(residual) => {
-                    let residual = &residual[row * c..][..c];
-                    for i in 0..c {
+                    let residual = &residual[row * wide..][..wide];
+                    for i in 0..wide {
                         out[i] = clip(scale[i] * x[i] + shift[i] + residual[i]);
                     }
                 }
@@ -192,40 +200,48 @@ impl BatchNorm {
             ));
         }
         let c = self.channels;
-        let passed = |row: usize, i: usize| {
-            let g = grad_output[row * c + i];
-            if self.relu && output[row * c + i] <= 0.0 { 0.0 } else { g }
-        };
-        let mean = &statistics.mean;
-        let [beta, centred] = rows.reduce(c, |row, [beta, centred]| {
-            let x = &x[row * c..][..c];
-            for i in 0..c {
-                let g = passed(row, i);
-                beta[i] += g;
-                centred[i] += g * (x[i] - mean[i]);
+        let total = rows.count().max(1) as f64;
+        let (wide, rows) = rows.widened(c);
+        // First the gradient that the ReLU lets through, which is that of the residual too.
+        let mut input = vec![0.0; x.len()];
+        rows.for_each_mut(&mut input, wide, |row, out| {
+            let (g, out) = (&grad_output[row * wide..][..wide], &mut out[..wide]);
+            if self.relu {
+                let y = &output[row * wide..][..wide];
+                for i in 0..wide {
+                    out[i] = if y[i] <= 0.0 { 0.0 } else { g[i] };
+                }
+            } else {
+                out.copy_from_slice(g);
             }
         });
+        let residual = need_residual.then(|| input.clone());
+        let mean = statistics.mean.repeat(wide / c);
+        let sums = rows.reduce(wide, |row, [beta, centred]| {
+            let (beta, centred) = (&mut beta[..wide], &mut centred[..wide]);
+            let (x, g) = (&x[row * wide..][..wide], &input[row * wide..][..wide]);
+            let mean = &mean[..wide];
+            for i in 0..wide {
+                beta[i] += g[i];
+                centred[i] += g[i] * (x[i] - mean[i]);
+            }
+        });
+        let [beta, centred] = sums.map(|sum| folded(sum, c));
         let inverse = self.inverse_deviation(statistics);
         let gamma: Vec<f32> = (0..c).map(|i| (centred[i] * inverse[i] as f64) as f32).collect();
         // dx = gamma / sigma (g - mean(g) - (x - mean) / sigma^2 mean(g (x - mean)))
-        let n = rows.count().max(1) as f64;
-        let scale: Vec<f32> = affine.gamma.iter().zip(&inverse).map(|(g, i)| g * i).collect();
-        let slope: Vec<f32> =
-            (0..c).map(|i| (centred[i] / n * (inverse[i] as f64).powi(2)) as f32).collect();
-        let offset: Vec<f32> = beta.iter().map(|b| (b / n) as f32).collect();
-        let mut input = vec![0.0; x.len()];
-        rows.for_each_mut(&mut input, c, |row, out| {
-            let x = &x[row * c..][..c];
-            for i in 0..c {
-                out[i] = scale[i] * (passed(row, i) - offset[i] - slope[i] * (x[i] - mean[i]));
+        let repeated = |value: &dyn Fn(usize) -> f32| -> Vec<f32> {
+            (0..c).map(value).collect::<Vec<_>>().repeat(wide / c)
+        };
+        let scale = repeated(&|i| affine.gamma[i] * inverse[i]);
+        let slope = repeated(&|i| (centred[i] / total * (inverse[i] as f64).powi(2)) as f32);
+        let offset = repeated(&|i| (beta[i] / total) as f32);
+        rows.for_each_mut(&mut input, wide, |row, out| {
+            let (scale, slope, offset) = (&scale[..wide], &slope[..wide], &offset[..wide]);
+            let (x, out, mean) = (&x[row * wide..][..wide], &mut out[..wide], &mean[..wide]);
+            for i in 0..wide {
+                out[i] = scale[i] * (out[i] - offset[i] - slope[i] * (x[i] - mean[i]));
             }
-        });
-        let residual = need_residual.then(|| {
-            let mut residual = vec![0.0; x.len()];
-            rows.for_each_mut(&mut residual, c, |row, out| {
-                (0..c).for_each(|i| out[i] = passed(row, i));
-            });
-            residual
         });
         let beta = beta.iter().map(|&b| b as f32).collect();
         Ok(NormGradients { input, gamma, beta, residual })
@@ -277,7 +293,28 @@ struct Rows<'a> {
     active: Option<&'a [u32]>,
 }
 
+/// Sums over wide rows to sums of each channel.
+fn folded(wide: Vec<f64>, channels: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; channels];
+    for part in wide.chunks_exact(channels) {
+        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+    }
+    sums
+}
+
 impl Rows<'_> {
+    /// Several rows of few channels taken for one, where all count, and the length of such a row:
+    /// long loops are worth more than short ones.
+    fn widened(self, channels: usize) -> (usize, Self) {
+        const WIDE: usize = 64;
+        let fits = |factor: &usize| factor * channels <= WIDE && self.total.is_multiple_of(*factor);
+        let factor = match self.active {
+            None => [32, 16, 8, 4, 2].into_iter().find(fits).unwrap_or(1),
+            Some(_) => 1,
+        };
+        (channels * factor, Self { total: self.total / factor, ..self })
+    }
+
     fn count(&self) -> usize {
         self.active.map_or(self.total, <[u32]>::len)
     }

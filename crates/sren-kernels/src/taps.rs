@@ -56,6 +56,8 @@ struct Table {
     rows: Vec<Coordinate>,
     /// `[batch, height, width, poses]`.
     frames: Vec<Frame>,
+    /// Whether every position reads exactly its own pixel.
+    is_copy: bool,
 }
 
 /// The taps of every output position of a batch. Made once for a pose field, an input grid and a
@@ -122,8 +124,19 @@ impl TapTable {
         }
         let active = active_only.then(|| active_positions(field));
         let (batch, poses) = (field.batch(), field.poses());
-        let table =
-            Table { batch, poses, kernel_size, input: *input, output, columns, rows, frames };
+        let whole = field.weight().iter().all(|&weight| weight == 1.0);
+        let is_copy = kernel_size == 1 && output == *input && whole;
+        let table = Table {
+            batch,
+            poses,
+            kernel_size,
+            input: *input,
+            output,
+            columns,
+            rows,
+            frames,
+            is_copy,
+        };
         Ok(Self { table: Arc::new(table), active, input_directions: None })
     }
 
@@ -192,6 +205,12 @@ impl TapTable {
             + size_of_val(&table.rows[..])
             + self.active().map_or(0, size_of_val)
             + self.input_directions().map_or(0, size_of_val)
+    }
+
+    /// Whether this is a `1 x 1` kernel from a grid to itself with one pose, which reads exactly
+    /// its own pixel: the input is its own panel.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.table.is_copy
     }
 
     pub(crate) fn columns(&self) -> &[Coordinate] {

@@ -182,6 +182,18 @@ fn with_the_literal_weight_of_the_paper_most_pixels_have_no_pose() {
 }
 
 #[test]
+fn the_smallest_and_the_largest_images_are_read() {
+    for (height, width, stride) in [(8, 8, 1), (8, 2048, 4), (2048, 9, 8)] {
+        let image =
+            Image::from_fn(height, width, |x, y| (0.9 * x).sin() * (0.7 * y).cos()).unwrap();
+        let field = estimate(PoseParams::default(), &image, stride).unwrap();
+        assert_eq!(field.grid().len(), height.div_ceil(stride) * width.div_ceil(stride));
+        assert!(field.confidence().iter().any(|c| *c > 0.0));
+        assert!(field.scale().iter().chain(field.angle()).all(|v| v.is_finite()));
+    }
+}
+
+#[test]
 fn flat_images_have_no_pose_and_no_nan() {
     for value in [0.0, 0.3, 1.0] {
         let image = Image::from_fn(24, 24, |_, _| value).unwrap();

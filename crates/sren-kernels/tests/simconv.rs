@@ -60,7 +60,8 @@ fn gradients_are_those_of_the_forward() {
         let conv = SimConv::new(4, 6, relative_pose).unwrap();
         let mut layer = Layer::random(&mut random, 2, [6, 5], 1, 3, poses, conv, active_only);
         let gradients = layer.backward(true);
-        let cases: [(&str, Vec<f32>, fn(&mut Layer) -> &mut Vec<f32>); 3] = [
+        type Part = fn(&mut Layer) -> &mut Vec<f32>;
+        let cases: [(&str, Vec<f32>, Part); 3] = [
             ("input", gradients.input.unwrap(), |l| &mut l.input),
             ("weight", gradients.weight, |l| &mut l.weight),
             ("bias", gradients.bias, |l| &mut l.bias),

@@ -14,7 +14,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("to be started by scripts/compare_torch.py");
         return Ok(());
     }
-    sren_lab::keep_freed_memory();
     println!("{}", serde_json::to_string(&LAYERS)?);
     let mut ready = HashMap::new();
     for line in std::io::stdin().lock().lines() {

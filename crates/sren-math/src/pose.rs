@@ -162,7 +162,7 @@ impl PoseSpec {
                 format!("{} rings, {} scales", params.rings, params.scales),
             );
         }
-        if !(params.spacing > 0.0) || params.max_samples < 8 {
+        if params.spacing.is_nan() || params.spacing <= 0.0 || params.max_samples < 8 {
             return refuse(
                 "a sample spacing > 0 and at least 8 samples a ring",
                 format!("spacing {}, {} samples", params.spacing, params.max_samples),

@@ -101,3 +101,40 @@ impl PoseTemplate {
         (-0.5 * (x * k2 as f64).powi(2)).exp() * x / std::f64::consts::TAU.sqrt()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_is_its_own_representation() {
+        let annulus = Annulus::new(0.25, 34.0).unwrap();
+        let template = PoseTemplate {
+            angular: vec![(0, 0.3), (1, 1.0), (3, -0.5)],
+            ..PoseTemplate::default()
+        };
+        let h = template.fourier_argand(annulus, 12).unwrap().steered(3.0, 0.7).unwrap();
+        // Two widths and more from the ends, where the bump does not wrap around.
+        for (r, theta) in [(1.0f64, 0.3f64), (3.0, -2.0), (5.5, 1.0), (8.0, 3.0)] {
+            let angular: f64 = template
+                .angular
+                .iter()
+                .map(|(k, a)| a * (f64::from(*k) * (theta - 0.7)).cos())
+                .sum();
+            let radial = template.radial((r / 3.0).ln(), &annulus);
+            let expected = (r / 3.0).powi(-2) * radial * angular;
+            assert!((h.evaluate(r, theta).re - expected).abs() < 1e-5, "{r} {theta}");
+            assert!(h.evaluate(r, theta).im.abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn few_radial_frequencies_make_the_bump_cyclic() {
+        let annulus = Annulus::new(1.0, 20.0).unwrap();
+        let bump = PoseTemplate { radial_order: Some(4), ..PoseTemplate::default() };
+        let there = bump.radial(0.2, &annulus);
+        assert!((bump.radial(0.2 + annulus.period(), &annulus) - there).abs() < 1e-12);
+        let exact = PoseTemplate::default();
+        assert!(exact.radial(0.2 + annulus.period(), &annulus) < 1e-6 && there > 0.5);
+    }
+}

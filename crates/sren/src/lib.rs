@@ -22,3 +22,7 @@ pub use sren_math::{
     About, Grid, Image, Interpolation, MathError, Similarity, read_pose, resize, warp, wrap_angle,
 };
 pub use weights::Weights;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -227,7 +227,7 @@ fn correlate<'a>(entries: impl Iterator<Item = (&'a [f32], f32, f32)>, out: &mut
         fn fast<'a>(entries: impl Iterator<Item = (&'a [f32], f32, f32)>, out: &mut [Row; 2]) {
             body::<true>(entries, out);
         }
-        if has_fma() {
+        if crate::simd::has_avx2() {
             // SAFETY: the processor has AVX2 and FMA.
             return unsafe { fast(entries, out) };
         }
@@ -260,17 +260,12 @@ fn combine(bands: &[(usize, Vec<f32>)], harmonics: &[[Row; 2]], out: &mut [[Row;
         fn fast(bands: &[(usize, Vec<f32>)], harmonics: &[[Row; 2]], out: &mut [[Row; 2]]) {
             body::<true>(bands, harmonics, out);
         }
-        if has_fma() {
+        if crate::simd::has_avx2() {
             // SAFETY: the processor has AVX2 and FMA.
             return unsafe { fast(bands, harmonics, out) };
         }
     }
     body::<false>(bands, harmonics, out);
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_fma() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
 /// `a * b + c`, in one rounding where the processor does it in one step.

@@ -134,6 +134,16 @@ fn share_backward(
         }
         packed.fill(grads, n, c_out);
         let grads = Rows::new(grads, n, c_out, c_out);
+        if let Some(patches) = conv.pixels_as_panel(taps, input, positions) {
+            let mut sum = RowsMut::new(&mut sums.weight, width, c_out, c_out);
+            add_transposed_product(&mut sum, patches, &packed);
+            if let (Some(pixels), Some(weight)) = (grad_input.as_deref_mut(), transposed.first()) {
+                let pixels = &mut pixels[(positions.get(0) - first_pixel) * conv.c_in..];
+                let mut pixels = RowsMut::new(pixels, n, conv.c_in, conv.c_in);
+                multiply(&mut pixels, grads, weight, 0, Base::Zero);
+            }
+            continue;
+        }
         tile.place(taps, positions);
         announce(input, 0, conv.c_in, &tile, announced);
         if let Some(pixels) = &grad_input {

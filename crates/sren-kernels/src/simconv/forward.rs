@@ -103,6 +103,10 @@ fn tile_forward(
 ) {
     let (rows, tile) = (positions.len(), &mut scratch.tile);
     let mut product = RowsMut::new(product, rows, conv.c_out, conv.c_out);
+    if let Some(left) = conv.pixels_as_panel(taps, input, positions) {
+        let base = bias.map_or(Base::Zero, Base::Row);
+        return multiply(&mut product, left, weight, 0, base);
+    }
     tile.place(taps, positions);
     scratch.announced = announce(input, 0, conv.c_in, tile, scratch.announced);
     let panel = scratch.panel.take(rows * plan.pitch);

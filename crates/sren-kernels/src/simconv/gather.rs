@@ -100,7 +100,8 @@ fn for_each_corner(
     mut visit: impl FnMut(usize, usize, f32),
 ) {
     for pose in 0..tile.poses() {
-        for corner in 0..CORNERS {
+        let used = if tile.exact()[tap * tile.poses() + pose] { 1 } else { CORNERS };
+        for corner in 0..used {
             let at = ((tap * tile.poses() + pose) * CORNERS + corner) * LANES + position;
             for (block, weights) in tile.weights().into_iter().enumerate() {
                 if let Some(weight) = weights.get(at) {

@@ -1,17 +1,16 @@
 //! The loops of [`super::gather`] in AVX2.
 //!
-//! The innermost functions are `inline(always)` and so become part of the `target_feature`
-//! functions; closures and iterator adapters on vectors would not, so there are none.
+//! The innermost functions are `inline(always)` and so become part of the `target_feature` functions.
+
+#![allow(clippy::needless_range_loop, reason = "iterators on vectors are not compiled for AVX2")]
 
 use std::arch::x86_64::*;
 
 use super::tile::{CORNERS, LANES, Tile};
 
-/// Values of a vector.
+/// Values of a vector and of half a vector.
 const VECTOR: usize = 8;
-
-/// Values of half a vector.
-const HALF: usize = 4;
+const HALF: usize = VECTOR / 2;
 
 /// # Safety
 /// AVX2 and FMA are there; `panel` has room for the tile's rows of `pitch` values, and `input`
@@ -28,7 +27,6 @@ pub(super) unsafe fn gather(
         (1, false, _) => gather_narrow::<1>,
         (2, false, _) => gather_narrow::<2>,
         (3, false, _) => gather_narrow::<3>,
-        (4, false, _) => gather_narrow::<4>,
         (16, false, _) => gather_loops::<16, 1, false>,
         (32, false, _) => gather_loops::<32, 1, false>,
         (64, false, false) => gather_loops::<64, 1, false>,
@@ -87,7 +85,7 @@ unsafe fn gather_loops<const CHANNELS: usize, const BLOCKS: usize, const SHIFTED
     tile: &Tile,
 ) {
     let channels = if CHANNELS > 0 { CHANNELS } else { channels };
-    let samples = Sampled::<BLOCKS>::new(tile);
+    let samples = Sample::<BLOCKS>::first(tile);
     let (poses, exact) = (tile.poses(), tile.exact());
     for position in 0..tile.positions() {
         for tap in 0..tile.taps() {
@@ -129,7 +127,7 @@ unsafe fn gather_narrow<const CHANNELS: usize>(
     _channels: usize,
     tile: &Tile,
 ) {
-    let samples = Sampled::<1>::new(tile);
+    let samples = Sample::<1>::first(tile);
     for tap in 0..tile.taps() {
         for pose in 0..tile.poses() {
             for position in 0..tile.positions() {
@@ -166,7 +164,7 @@ unsafe fn scatter_loops<const CHANNELS: usize, const BLOCKS: usize, const SHIFTE
     tile: &Tile,
 ) {
     let channels = if CHANNELS > 0 { CHANNELS } else { channels };
-    let samples = Sampled::<BLOCKS>::new(tile);
+    let samples = Sample::<BLOCKS>::first(tile);
     let (poses, exact) = (tile.poses(), tile.exact());
     for position in 0..tile.positions() {
         for tap in 0..tile.taps() {
@@ -186,21 +184,16 @@ unsafe fn scatter_loops<const CHANNELS: usize, const BLOCKS: usize, const SHIFTE
     }
 }
 
-/// Where a tile's samples begin.
-struct Sampled<const BLOCKS: usize> {
-    pixel: *const u32,
-    weight: [*const f32; BLOCKS],
-}
-
-/// One sample: the first of its four corners, [`LANES`] values from one to the next.
+/// A sample: the first of its four corners, [`LANES`] values from one to the next.
 #[derive(Clone, Copy)]
 struct Sample<const BLOCKS: usize> {
     pixel: *const u32,
     weight: [*const f32; BLOCKS],
 }
 
-impl<const BLOCKS: usize> Sampled<BLOCKS> {
-    fn new(tile: &Tile) -> Self {
+impl<const BLOCKS: usize> Sample<BLOCKS> {
+    /// The first sample of a tile.
+    fn first(tile: &Tile) -> Self {
         let mut weight = [std::ptr::null(); BLOCKS];
         for (weight, weights) in weight.iter_mut().zip(tile.weights()) {
             *weight = weights.as_ptr();
@@ -209,18 +202,19 @@ impl<const BLOCKS: usize> Sampled<BLOCKS> {
     }
 
     /// # Safety
-    /// There are more than `index` samples a position, and more than `position` positions.
+    /// This is the first sample of a tile that has more than `index` samples a position and more
+    /// than `position` positions.
     #[inline(always)]
-    unsafe fn get(&self, index: usize, position: usize) -> Sample<BLOCKS> {
+    unsafe fn get(mut self, index: usize, position: usize) -> Self {
         let at = index * CORNERS * LANES + position;
-        let mut weight = self.weight;
         // SAFETY: by this function's contract.
         unsafe {
-            for weight in weight.iter_mut() {
-                *weight = weight.add(at);
+            self.pixel = self.pixel.add(at);
+            for block in 0..BLOCKS {
+                self.weight[block] = self.weight[block].add(at);
             }
-            Sample { pixel: self.pixel.add(at), weight }
         }
+        self
     }
 }
 

@@ -19,6 +19,8 @@ mod plan;
 mod product;
 mod tile;
 
+use self::product::Rows;
+use self::tile::Positions;
 use crate::error::{KernelError, Result};
 use crate::taps::TapTable;
 
@@ -119,6 +121,23 @@ impl SimConv {
         self.check(OPERATION, taps, input, weight)?;
         check_len(OPERATION, "grad_output", grad_output, self.output_len(taps))?;
         Ok(backward::backward(self, taps, input, weight, grad_output, need_input))
+    }
+
+    /// The short path: where every position reads exactly its own pixel, the pixels of
+    /// consecutive positions are their panel.
+    fn pixels_as_panel<'a>(
+        &self,
+        taps: &TapTable,
+        input: &'a [f32],
+        positions: Positions,
+    ) -> Option<Rows<'a>> {
+        match positions {
+            Positions::Range(start, end) if taps.is_copy() && !self.relative_pose => {
+                let values = &input[start * self.c_in..end * self.c_in];
+                Some(Rows::new(values, end - start, self.c_in, self.c_in))
+            }
+            _ => None,
+        }
     }
 
     fn check(

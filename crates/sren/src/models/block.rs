@@ -7,9 +7,7 @@ use burn::tensor::{Device, Tensor};
 use sren_math::Grid;
 
 use crate::error::{Error, Result};
-use crate::{
-    Equivariance, Frames, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig,
-};
+use crate::{Frames, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig};
 
 /// Configuration of a [residual block](SimBlock).
 #[derive(Config, Debug)]
@@ -111,10 +109,10 @@ impl SimBlock {
     }
 }
 
-/// Features multiplied with the gate, so that what has no pose says nothing. Frames that follow
-/// nothing have no gate.
+/// Features multiplied with the gate, so that what has no pose says nothing. A gate that is open
+/// everywhere, as in frames that follow nothing, costs nothing.
 pub(super) fn gated(x: Tensor<4>, frames: &Frames, grid: &Grid) -> Result<Tensor<4>> {
-    if frames.equivariance() == Equivariance::None {
+    if frames.field(grid)?.confidence().iter().all(|confidence| *confidence == 1.0) {
         return Ok(x);
     }
     let gate = frames.gate(grid, &x.device())?;

@@ -112,6 +112,20 @@ fn a_tiny_run_learns_and_holds_on_turned_digits_and_broken_runs_are_named() {
     assert_fails(&["eval", "no/such/run"], &["no/such/run"]);
 }
 
+#[test]
+fn the_same_network_that_follows_nothing_is_lost_on_turned_digits() {
+    let path = nothing("cnn");
+    let run = path.to_str().unwrap();
+    let mut arguments = vec!["train", "--preset", "quick", "--model", "cnn", "--images", "1000"];
+    arguments.extend(["--batch", "32", "--threads", "2", "--test-images", "16", "--out", run]);
+    succeeds(&sren(&arguments));
+    let arguments = ["eval", run, "--sets", "upright,srt", "--images", "300", "--json"];
+    let evaluation: Value = serde_json::from_str(&succeeds(&sren(&arguments))).unwrap();
+    assert_eq!(evaluation["sets"].as_object().unwrap().len(), 2);
+    let (upright, srt) = (accuracy(&evaluation, "upright"), accuracy(&evaluation, "srt"));
+    assert!(upright > 50.0 && srt < upright - 25.0, "{evaluation}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_run_that_was_stopped_or_killed_ends_as_if_it_never_had_been() {

@@ -27,6 +27,8 @@ pub struct Accuracy {
 pub struct Evaluation {
     /// What the network follows: sren, so2, scale or cnn.
     pub model: String,
+    /// Whether it was trained on images turned and scaled a little (SREN+).
+    pub augmented: bool,
     /// Its learned values.
     pub parameters: usize,
     /// The sets.

@@ -20,6 +20,9 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Train(commands::train::Train),
+    Eval(commands::eval::Eval),
+    Info(commands::info::Info),
     Pose(commands::pose::Pose),
     Equivariance(commands::equivariance::Equivariance),
     Bench(commands::bench::Bench),
@@ -31,6 +34,9 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     sren_lab::keep_freed_memory();
     let done = match Arguments::parse().command {
+        Command::Train(command) => command.run(),
+        Command::Eval(command) => command.run(),
+        Command::Info(command) => command.run(),
         Command::Pose(command) => command.run(),
         Command::Equivariance(command) => command.run(),
         Command::Bench(command) => command.run(),

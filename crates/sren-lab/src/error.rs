@@ -31,6 +31,17 @@ pub enum LabError {
     },
 }
 
+impl LabError {
+    /// An error of `subject`, where `expected` would do and `got` is there.
+    pub fn unfit(
+        subject: impl Into<String>,
+        expected: impl Into<String>,
+        got: impl Into<String>,
+    ) -> Self {
+        Self::Unfit { subject: subject.into(), expected: expected.into(), got: got.into() }
+    }
+}
+
 impl From<sren::MathError> for LabError {
     fn from(error: sren::MathError) -> Self {
         Self::Sren(error.into())

@@ -1,16 +1,21 @@
 //! Experiments with sren: measurements and reports.
 
 pub mod bench;
+pub mod training;
 
 mod allocation;
 mod artifact;
 mod canvas;
 mod error;
+mod evaluation;
+mod interrupt;
 mod lemma;
 mod pose_picture;
 
 pub use allocation::keep_freed_memory;
 pub use artifact::write_whole;
 pub use error::{LabError, Result};
+pub use evaluation::{Accuracy, Evaluation, accuracy, plain_device};
+pub use interrupt::stop_wish;
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};

@@ -1,13 +1,14 @@
 //! What a network follows: rotations, scalings, both, or neither.
 
+use burn::config::Config;
 use sren_kernels::PoseField;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The transforms of the image that the frames follow. The same network, trained with another
 /// choice, is the paper's SO(2)-Conv (`Rotation`), R*-Conv (`Scale`), SREN (`Similarity`) or the
 /// plain CNN (`None`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Config, Debug, Copy, PartialEq, Eq)]
 pub enum Equivariance {
     /// Neither: every frame is the image's own and every position is active. A plain convolution.
     None,
@@ -16,7 +17,6 @@ pub enum Equivariance {
     /// Scales are followed; the taps stand upright.
     Scale,
     /// Angles and scales are followed.
-    #[default]
     Similarity,
 }
 
@@ -35,5 +35,36 @@ impl Equivariance {
     /// nothing to act on and taps are one grid step apart.
     pub fn follows_scale(self) -> bool {
         matches!(self, Self::Scale | Self::Similarity)
+    }
+
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::None, Self::Rotation, Self::Scale, Self::Similarity];
+
+    /// The name on the command line: cnn, so2, scale or sren.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "cnn",
+            Self::Rotation => "so2",
+            Self::Scale => "scale",
+            Self::Similarity => "sren",
+        }
+    }
+}
+
+#[allow(clippy::derivable_impls)] // Burn's Config does not know the attribute `default`.
+impl Default for Equivariance {
+    fn default() -> Self {
+        Self::Similarity
+    }
+}
+
+impl std::str::FromStr for Equivariance {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|known| known.name() == name)
+            .ok_or_else(|| Error::shape("Equivariance", "sren, so2, scale or cnn", name))
     }
 }

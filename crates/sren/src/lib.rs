@@ -4,10 +4,12 @@ mod conv;
 mod equivariance;
 mod error;
 mod frames;
+pub mod models;
 mod norm;
 mod ops;
 pub mod pool;
 pub mod pose;
+mod weights;
 
 pub use conv::{SimConv2d, SimConv2dConfig};
 pub use equivariance::Equivariance;
@@ -19,6 +21,7 @@ pub use sren_kernels::{PoseField, TapTable};
 pub use sren_math::{
     About, Grid, Image, Interpolation, MathError, Similarity, read_pose, resize, warp, wrap_angle,
 };
+pub use weights::Weights;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -2,4 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod equivariance;
+pub(crate) mod eval;
+pub(crate) mod info;
 pub(crate) mod pose;
+pub(crate) mod train;

@@ -2,66 +2,14 @@
 
 use std::time::Instant;
 
-use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
-use sren::{
-    Frames, Grid, MaskedBatchNorm, MaskedBatchNormConfig, Result, SimConv2d, SimConv2dConfig,
-};
+use sren::models::SimBlockConfig;
+use sren::{Grid, Result};
 
 use super::layer::{BATCH, random_frames};
 use super::timing::with_threads;
-
-/// `relu(x + norm(conv(relu(norm(conv(x))))))`, the block of a residual network.
-#[derive(Module, Debug)]
-pub struct Block {
-    conv1: SimConv2d,
-    norm1: MaskedBatchNorm,
-    conv2: SimConv2d,
-    norm2: MaskedBatchNorm,
-    /// 1x1, where stride or channels change.
-    shortcut: Option<(SimConv2d, MaskedBatchNorm)>,
-}
-
-impl Block {
-    /// A block from `channels[0]` to `channels[1]` channels.
-    pub fn new(channels: [usize; 2], stride: usize, device: &Device) -> Result<Self> {
-        let [c_in, c_out] = channels;
-        let conv = |c: usize, k: usize, stride: usize| {
-            SimConv2dConfig::new([c, c_out], k).with_stride(stride).with_bias(false).init(device)
-        };
-        let norm = |relu| MaskedBatchNormConfig::new(c_out).with_relu(relu).init(device);
-        let shortcut = match stride == 1 && c_in == c_out {
-            true => None,
-            false => Some((conv(c_in, 1, stride)?, norm(false)?)),
-        };
-        Ok(Self {
-            conv1: conv(c_in, 3, stride)?,
-            norm1: norm(true)?,
-            conv2: conv(c_out, 3, 1)?,
-            norm2: norm(true)?,
-            shortcut,
-        })
-    }
-
-    /// `[n, h, w, c_in]` on `grid` -> `[n, h / stride, w / stride, c_out]` and its grid.
-    pub fn forward(&self, x: Tensor<4>, frames: &Frames, grid: &Grid) -> Result<(Tensor<4>, Grid)> {
-        let taps = self.conv1.taps(frames, grid)?;
-        let (out, active) = (*taps.output_grid(), taps.shared_active());
-        // [n, h, w, c_in] -> [n, h / stride, w / stride, c_out]
-        let y = self.conv1.forward(x.clone(), &taps)?;
-        let y = self.norm1.forward(y, active.clone())?;
-        let y = self.conv2.forward(y, &self.conv2.taps(frames, &out)?)?;
-        let x = match &self.shortcut {
-            None => x,
-            Some((conv, norm)) => {
-                norm.forward(conv.forward(x, &conv.taps(frames, grid)?)?, active.clone())?
-            }
-        };
-        Ok((self.norm2.forward_residual(y, x, active)?, out))
-    }
-}
 
 /// Shares of a training step of one block (forward, backward, Adam), batch of
 /// [`BATCH`](super::BATCH).
@@ -104,7 +52,7 @@ fn measure(
     let device = Device::flex().autodiff();
     let grid = Grid::pixels(size, size);
     let frames = random_frames(&[grid], BATCH)?;
-    let block = Block::new([channels; 2], 1, &device)?;
+    let block = SimBlockConfig::new([channels; 2]).init(&device)?;
     let taps = block.conv1.taps(&frames, &grid)?;
     let noise = || {
         let normal = burn::tensor::Distribution::Normal(0.0, 1.0);
@@ -112,7 +60,7 @@ fn measure(
     };
     let (x, residual) = (noise(), noise());
     let mut adam = AdamConfig::new().init();
-    let mut trained = Block::new([channels; 2], 1, &device)?;
+    let mut trained = SimBlockConfig::new([channels; 2]).init(&device)?;
     let mut least = [f64::INFINITY; 5];
     for repetition in 0..=repetitions {
         let start = Instant::now();

@@ -4,10 +4,10 @@ use std::fs;
 
 use burn::tensor::{Device, Distribution, Tensor};
 use serde::Serialize;
+use sren::models::{Architecture, SimResNet};
 use sren::{Grid, Result};
 
 use super::layer::random_frames;
-use super::resnet18::ResNet18;
 use super::timing::with_threads;
 
 /// Peak memory of a forward and backward pass of a network.
@@ -29,23 +29,23 @@ pub struct MemoryProfile {
     pub peak_to_activations: f64,
 }
 
-/// Measures a network of the shape of ResNet-18. `None` where the system does not tell the peak
+/// Measures ResNet-18. `None` where the system does not tell the peak
 /// (it is read from Linux's `/proc`).
 pub(super) fn resnet18(batch: usize, size: usize, threads: usize) -> Result<Option<MemoryProfile>> {
     let device = Device::flex().autodiff();
     let image = Grid::pixels(size, size);
-    let network = ResNet18::new(1, 10, &device)?;
-    let frames = random_frames(&ResNet18::grids(&image)?, batch)?;
+    let network = Architecture::Resnet18.config(1, 10).init(&device)?;
+    let frames = random_frames(&network.grids(&image)?, batch)?;
     let pixels = Distribution::Uniform(0.0, 1.0);
     let images = Tensor::<4>::random([batch, size, size, 1], pixels, &device);
+    let activations_mb = 4e-6 * activations(&network, &image, batch)? as f64;
     let step = || -> Result<()> {
-        let logits = network.forward(images, &frames, &image)?;
+        let logits = network.forward_in(images, &frames)?;
         drop(logits.sum().backward());
         Ok(())
     };
     let (done, peak) = with_threads(threads, || peak_bytes(step))?;
     done?;
-    let activations_mb = 4e-6 * ResNet18::activations(&image, batch)? as f64;
     Ok(peak.map(|bytes| {
         let peak_mb = 1e-6 * bytes as f64;
         MemoryProfile {
@@ -58,6 +58,14 @@ pub(super) fn resnet18(batch: usize, size: usize, threads: usize) -> Result<Opti
             peak_to_activations: peak_mb / activations_mb,
         }
     }))
+}
+
+/// Values that the layers give out for `batch` images on `image`, each kept for the backward pass:
+/// one output of every convolution and one of every batch norm.
+fn activations(network: &SimResNet, image: &Grid, batch: usize) -> Result<usize> {
+    let costs = network.layer_costs(image)?;
+    let convolutions = costs.iter().filter(|cost| cost.name != "head");
+    Ok(convolutions.map(|cost| 2 * batch * cost.output.iter().product::<usize>()).sum())
 }
 
 /// What `work` gives, and by how many bytes the process's resident memory rose at most above what

@@ -1,28 +1,28 @@
 //! Speed and memory: the similarity convolution beside Burn's plain convolution in the same run, a
-//! residual block's training step, the pose estimator, a whole network's peak memory. Ratios, for they hold on other
+//! residual block's training step, the pose estimator, whole networks of all four kinds, peak memory. Ratios, for they hold on other
 //! machines too.
 
 mod block;
 mod layer;
 mod memory;
+mod network;
 mod operators;
 mod pose;
 mod report;
-mod resnet18;
 mod subject;
 mod timing;
 
-pub use block::{Block, BlockProfile, profile};
+pub use block::{BlockProfile, profile};
 pub use layer::{BATCH, LAYERS, Layer, random_frames};
 pub use memory::{MemoryProfile, peak_bytes};
+pub use network::{NetworkRow, networks};
 pub use operators::{OperatorRow, operators};
 pub use pose::{PoseRow, pose};
 pub use report::Report;
-pub use resnet18::ResNet18;
 pub use subject::{Contender, Pass, Subject, prepare, tap_table};
 pub use timing::{least_in_turns, once, with_threads};
 
-use sren::Result;
+use crate::error::Result;
 
 /// What to measure and how thoroughly.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,5 +61,6 @@ pub fn run(options: &Options) -> Result<Report> {
         }
     }
     let pose = pose(repetitions, &options.threads)?;
-    Ok(Report { batch: BATCH, repetitions, operators, blocks, pose, memory })
+    let networks = networks(repetitions, most)?;
+    Ok(Report { batch: BATCH, repetitions, operators, blocks, pose, networks, memory })
 }

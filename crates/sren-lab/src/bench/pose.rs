@@ -2,11 +2,11 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Serialize;
+use sren::models::Architecture;
 use sren::pose::Images;
 use sren::{Frames, Grid, PoseEstimatorConfig, Result};
 
 use super::layer::{BATCH, random};
-use super::resnet18::ResNet18;
 use super::timing::{least_in_turns, with_threads};
 
 /// Image sizes, each twice the side of the one before.
@@ -53,12 +53,12 @@ fn rows_of(repetitions: usize, threads: usize) -> Result<Vec<PoseRow>> {
 
         let (time, share) = if size == SIZES[0] {
             let device = Device::flex();
-            let network = ResNet18::new(1, 10, &device)?;
-            let frames = Frames::plain(&ResNet18::grids(&image)?, BATCH)?;
+            let network = Architecture::Resnet18.config(1, 10).init(&device)?;
+            let frames = Frames::plain(&network.grids(&image)?, BATCH)?;
             let data = TensorData::new(pixels.clone(), [BATCH, size, size, 1]);
             let batch = Tensor::<4>::from_data(data, &device);
-            network.forward(batch.clone(), &frames, &image)?;
-            let forward = || drop(network.forward(batch.clone(), &frames, &image));
+            network.forward_in(batch.clone(), &frames)?;
+            let forward = || drop(network.forward_in(batch.clone(), &frames));
             let [estimate, forward] = least_in_turns(repetitions, [&estimate, &forward]);
             (estimate, Some(estimate / forward))
         } else {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::block::BlockProfile;
 use super::layer::BATCH;
 use super::memory::MemoryProfile;
+use super::network::NetworkRow;
 use super::operators::OperatorRow;
 use super::pose::PoseRow;
 use super::subject::Pass;
@@ -24,6 +25,8 @@ pub struct Report {
     pub blocks: Vec<BlockProfile>,
     /// The pose estimator.
     pub pose: Vec<PoseRow>,
+    /// Whole networks of the four kinds.
+    pub networks: Vec<NetworkRow>,
     /// A whole network's memory, where it could be read.
     pub memory: Option<MemoryProfile>,
 }
@@ -101,6 +104,26 @@ impl fmt::Display for Report {
                 row.images_per_second,
                 share,
                 row.growth
+            )?;
+        }
+        writeln!(
+            f,
+            "\nWhole networks on digits at 56x56, batch {BATCH}, poses estimated; ratios: time over that\n\
+             of the CNN kind.\n\n\
+             {:<24}{:<7}{:>8}{:>12}{:>7}{:>12}{:>7}",
+            "network", "model", "threads", "train im/s", "ratio", "infer im/s", "ratio"
+        )?;
+        for row in &self.networks {
+            writeln!(
+                f,
+                "{:<24}{:<7}{:>8}{:>12.0}{:>7.2}{:>12.0}{:>7.2}",
+                row.network,
+                row.model,
+                row.threads,
+                row.training_images_per_second,
+                row.training_to_cnn,
+                row.inference_images_per_second,
+                row.inference_to_cnn,
             )?;
         }
         if let Some(memory) = &self.memory {

@@ -1,0 +1,54 @@
+//! `sren info`: what a run's network is made of and how it was trained.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sren::Grid;
+use sren::models::{LayerCost, parameter_count};
+use sren_data::CANVAS;
+use sren_lab::training::RunFolder;
+
+use crate::Failure;
+use crate::output::print;
+
+/// Show the parameters, multiply-adds, layers and training history of a run.
+#[derive(Debug, Args)]
+pub(crate) struct Info {
+    /// The folder of a run
+    run: PathBuf,
+}
+
+impl Info {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let (folder, recipe) = RunFolder::open(&self.run)?;
+        let network = recipe.network()?.init(&sren_lab::plain_device())?;
+        let costs = network.layer_costs(&Grid::pixels(CANVAS, CANVAS))?;
+        let total: usize = costs.iter().map(|cost| cost.multiply_adds).sum();
+        let plus = if recipe.augment { ", augmented" } else { "" };
+        let mut text = format!(
+            "{} {}{plus}: {} parameters, {:.4} GFLOP (multiply-adds) at {CANVAS}x{CANVAS}\n\n",
+            recipe.arch,
+            recipe.model,
+            parameter_count(&network),
+            total as f64 * 1e-9,
+        );
+        text.push_str("layer                     output       parameters   mega multiply-adds\n");
+        for LayerCost { name, output: [h, w, c], parameters, multiply_adds } in &costs {
+            let mega = *multiply_adds as f64 * 1e-6;
+            let output = format!("{h}x{w}x{c}");
+            text.push_str(&format!("{name:<24}  {output:<11} {parameters:>11}   {mega:>10.3}\n"));
+        }
+        let metrics = folder.load_metrics()?;
+        text.push_str(&format!("\n{} of {} epochs", metrics.len(), recipe.epochs));
+        if !metrics.is_empty() {
+            text.push_str("\nepoch     loss   accuracy   validation   images/s");
+        }
+        for m in &metrics {
+            text.push_str(&format!(
+                "\n{:>5}  {:>7.4}   {:>6.2} %     {:>6.2} %   {:>8.0}",
+                m.epoch, m.loss, m.accuracy, m.validation_accuracy, m.images_per_second
+            ));
+        }
+        print(&text)
+    }
+}

@@ -1,0 +1,107 @@
+//! The paper's test sets: digits on a canvas of 56 x 56, transformed about its centre, bilinear.
+//!
+//! One seed for all: an image has the same angle in R and SRT and the same scale in S and SRT.
+
+use std::f64::consts::TAU;
+use std::ops::Range;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use sren_math::Similarity;
+
+use crate::error::{DataError, Result};
+
+/// Seed of the transforms of every test set.
+const SEED: u64 = 56;
+/// Range of scales in S and SRT.
+const SCALES: Range<f64> = 1.0..2.0;
+/// Greatest translation in SRT along each axis, in pixels.
+const SHIFT: f64 = 10.0;
+
+/// How the test images are transformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestSet {
+    /// Not at all.
+    Upright,
+    /// R: rotated by any angle.
+    Rotated,
+    /// S: scaled by 1 to 2.
+    Scaled,
+    /// SRT: scaled, rotated, then moved by up to 10 pixels along each axis.
+    ScaledRotatedMoved,
+}
+
+impl TestSet {
+    /// All of them, in the order of the paper's Table 1.
+    pub const ALL: [Self; 4] =
+        [Self::Upright, Self::Rotated, Self::Scaled, Self::ScaledRotatedMoved];
+
+    /// The name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Upright => "upright",
+            Self::Rotated => "r",
+            Self::Scaled => "s",
+            Self::ScaledRotatedMoved => "srt",
+        }
+    }
+
+    /// The transform of image number `index`, about the centre of the canvas.
+    pub fn transform(self, index: usize) -> Result<Similarity> {
+        let mut random = ChaCha8Rng::seed_from_u64(SEED);
+        random.set_stream(index as u64);
+        let angle = random.random_range(0.0..TAU);
+        let scale = random.random_range(SCALES);
+        let shift = [random.random_range(-SHIFT..SHIFT), random.random_range(-SHIFT..SHIFT)];
+        let transform = match self {
+            Self::Upright => Ok(Similarity::IDENTITY),
+            Self::Rotated => Similarity::new(1.0, angle, [0.0; 2]),
+            Self::Scaled => Similarity::new(scale, 0.0, [0.0; 2]),
+            Self::ScaledRotatedMoved => Similarity::new(scale, angle, shift),
+        };
+        transform.map_err(|e| DataError::format(self.name(), e.expected, e.got))
+    }
+}
+
+impl std::str::FromStr for TestSet {
+    type Err = DataError;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|set| set.name() == name)
+            .ok_or_else(|| DataError::format("test set", "upright, r, s or srt", name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transforms_are_those_of_the_paper_and_never_change() {
+        let mut quarters = [0; 4];
+        for index in 0..1000 {
+            let all = TestSet::ALL.map(|set| set.transform(index).unwrap());
+            let [upright, rotated, scaled, srt] = all;
+            assert_eq!(upright, Similarity::IDENTITY);
+            assert_eq!((rotated.scale(), rotated.translation()), (1.0, [0.0; 2]));
+            assert_eq!((scaled.angle(), scaled.translation()), (0.0, [0.0; 2]));
+            assert_eq!((srt.angle(), srt.scale()), (rotated.angle(), scaled.scale()));
+            assert!(SCALES.contains(&srt.scale()));
+            assert!(srt.translation().iter().all(|t| t.abs() <= SHIFT));
+            quarters[(rotated.angle().rem_euclid(TAU) / TAU * 4.0) as usize % 4] += 1;
+            assert_eq!(srt, TestSet::ScaledRotatedMoved.transform(index).unwrap());
+        }
+        assert!(quarters.iter().all(|n| (200..300).contains(n)), "{quarters:?}");
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for set in TestSet::ALL {
+            assert_eq!(set.name().parse::<TestSet>().unwrap(), set);
+        }
+        let error = "x".parse::<TestSet>().unwrap_err().to_string();
+        assert_eq!(error, "test set: expected upright, r, s or srt, got x");
+    }
+}

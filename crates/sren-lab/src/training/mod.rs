@@ -1,0 +1,16 @@
+//! Training: recipe, optimiser, schedule, the loop, and the run folder it leaves.
+//!
+//! Every draw follows from the recipe's seed and the step it is for, so that a run that was stopped
+//! goes on as if it never had been.
+
+mod optimiser;
+mod recipe;
+mod run_folder;
+mod schedule;
+mod trainer;
+
+pub use optimiser::{Optimiser, OptimiserKind};
+pub use recipe::{Preset, Recipe};
+pub use run_folder::{Checkpoint, EpochMetrics, RunFolder};
+pub use schedule::Schedule;
+pub use trainer::{Event, Outcome, Trainer};

@@ -1,0 +1,189 @@
+//! What is trained, and how: everything needed to repeat a run.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sren::Equivariance;
+use sren::models::{Architecture, SimResNetConfig};
+use sren_data::TrainingSplit;
+
+use super::optimiser::OptimiserKind;
+use super::schedule::Schedule;
+use crate::error::{LabError, Result};
+
+/// Classes of MNIST.
+const CLASSES: usize = 10;
+/// Channels of MNIST.
+const CHANNELS: usize = 1;
+/// Training images of MNIST.
+const TRAINING_SET: usize = 60_000;
+
+/// A recipe by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// A few minutes.
+    Quick,
+    /// The best that the small network reaches in a quarter of an hour.
+    Default,
+    /// The paper's own: ResNet-18, 200 epochs.
+    Paper,
+}
+
+impl Preset {
+    /// The recipe.
+    pub fn recipe(self) -> Result<Recipe> {
+        let (name, text) = match self {
+            Self::Quick => ("presets/quick.toml", include_str!("../../presets/quick.toml")),
+            Self::Default => ("presets/default.toml", include_str!("../../presets/default.toml")),
+            Self::Paper => ("presets/paper.toml", include_str!("../../presets/paper.toml")),
+        };
+        Recipe::parse(name, text)
+    }
+}
+
+impl FromStr for Preset {
+    type Err = LabError;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "quick" => Ok(Self::Quick),
+            "default" => Ok(Self::Default),
+            "paper" => Ok(Self::Paper),
+            _ => Err(LabError::unfit("preset", "quick, default or paper", name)),
+        }
+    }
+}
+
+/// How a network is trained. Written to and read from TOML.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// The network's name: small, resnet18, resnet16 or wrn16-8.
+    pub arch: String,
+    /// What it follows: sren, so2, scale or cnn.
+    pub model: String,
+    /// Whether training images are turned by up to 30 degrees and scaled by 0.8 to 1.2.
+    pub augment: bool,
+    /// Passes over the training images.
+    pub epochs: usize,
+    /// Images a step.
+    pub batch: usize,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// Images to learn from.
+    pub training_images: usize,
+    /// Images held out of the training set, to choose the best epoch by.
+    pub validation_images: usize,
+    /// Epochs without a better validation accuracy after which training ends; 0 for never.
+    pub patience: usize,
+    /// Peak of the learning rate.
+    pub learning_rate: f64,
+    /// How the learning rate changes.
+    pub schedule: Schedule,
+    /// The optimiser.
+    pub optimiser: OptimiserKind,
+    /// The network in full. Without it, `arch` and `model` say everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<SimResNetConfig>,
+}
+
+impl Recipe {
+    /// Reads a recipe. `name` is used in errors.
+    pub fn parse(name: &str, text: &str) -> Result<Self> {
+        let recipe: Self = toml::from_str(text).map_err(|e| {
+            // The first line says what, the rest draws where.
+            let line = e.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let got = format!("line {line}: {}", e.message().replace('\n', " "));
+            LabError::unfit(name, "a recipe", got)
+        })?;
+        recipe.check(name)?;
+        Ok(recipe)
+    }
+
+    /// Reads a recipe from a file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| LabError::unfit(&name, "a recipe", e.to_string()))?;
+        Self::parse(&name, &text)
+    }
+
+    /// The recipe as TOML.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|e| LabError::unfit("recipe", "TOML", e.to_string()))
+    }
+
+    /// The network in full.
+    pub fn network(&self) -> Result<SimResNetConfig> {
+        if let Some(network) = &self.network {
+            return Ok(network.clone());
+        }
+        let equivariance: Equivariance = self.model.parse()?;
+        let architecture: Architecture = self.arch.parse()?;
+        Ok(architecture.config(CHANNELS, CLASSES).with_equivariance(equivariance))
+    }
+
+    /// Refuses what cannot be trained.
+    pub fn check(&self, name: &str) -> Result<()> {
+        let refuse = |expected: &str, got: String| Err(LabError::unfit(name, expected, got));
+        self.model.parse::<Equivariance>()?;
+        self.arch.parse::<Architecture>()?;
+        if self.epochs == 0 || self.batch < 2 {
+            let got = format!("{} and {}", self.epochs, self.batch);
+            return refuse("at least 1 epoch and batches of at least 2", got);
+        }
+        if !(self.learning_rate.is_finite() && self.learning_rate > 0.0) {
+            return refuse("a finite learning rate > 0", self.learning_rate.to_string());
+        }
+        if let Schedule::OneCycle { warmup } = self.schedule
+            && !(0.0..1.0).contains(&warmup)
+        {
+            return refuse("a warmup in 0..1", warmup.to_string());
+        }
+        let (training, validation) = (self.training_images, self.validation_images);
+        TrainingSplit::new(TRAINING_SET, training, validation, self.seed)?;
+        let network = self.network()?;
+        if (network.classes, network.image_channels) != (CLASSES, CHANNELS) {
+            let got = format!("{} and {}", network.classes, network.image_channels);
+            return refuse("a network for 10 classes and 1 channel", got);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_read_and_written_back() {
+        for preset in [Preset::Quick, Preset::Default, Preset::Paper] {
+            let mut recipe = preset.recipe().unwrap();
+            recipe.network = Some(recipe.network().unwrap());
+            let text = recipe.to_toml().unwrap();
+            let again = Recipe::parse("again", &text).unwrap();
+            assert_eq!(again.to_toml().unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn faults_are_named_in_one_line() {
+        let good = Preset::Quick.recipe().unwrap().to_toml().unwrap();
+        for (from, to, says) in [
+            ("epochs = ", "epochs = 'x' # ", "invalid type"),
+            ("epochs = ", "epochz = ", "unknown field `epochz`"),
+            (
+                "arch = \"small\"",
+                "arch = \"tiny\"",
+                "small, resnet18, resnet16 or wrn16-8, got tiny",
+            ),
+            ("learning_rate = ", "learning_rate = -", "a finite learning rate > 0"),
+        ] {
+            assert!(good.contains(from), "{from}");
+            let error =
+                Recipe::parse("r.toml", &good.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.contains(says) && error.lines().count() == 1, "{error}");
+        }
+    }
+}

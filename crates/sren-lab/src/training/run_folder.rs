@@ -1,0 +1,198 @@
+//! What a run leaves on disk, every file written whole or not at all:
+//!
+//! ```text
+//! config.toml                    the recipe, the network in full
+//! metrics.jsonl                  a line an epoch
+//! model.safetensors              the weights of the best epoch
+//! checkpoint/state.safetensors   the weights and the optimiser where the run stopped
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sren::Weights;
+use sren::models::SimResNet;
+
+use super::optimiser::{Optimiser, OptimiserKind};
+use super::recipe::Recipe;
+use crate::artifact::write_whole;
+use crate::error::{LabError, Result};
+
+/// One epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EpochMetrics {
+    /// Its number, from 1.
+    pub epoch: usize,
+    /// Mean loss over the training images, as they were trained on.
+    pub loss: f64,
+    /// Accuracy over the same, in per cent.
+    pub accuracy: f64,
+    /// Accuracy on the validation images afterwards, in per cent.
+    pub validation_accuracy: f64,
+    /// Learning rate at its end.
+    pub learning_rate: f64,
+    /// Images trained on a second.
+    pub images_per_second: f64,
+}
+
+/// Where a run stopped. Sums and counts are those of the epoch that is under way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// The network's weights.
+    pub weights: Weights,
+    /// The optimiser with its state.
+    pub optimiser: Optimiser,
+    /// Epochs done.
+    pub epoch: usize,
+    /// Steps done of the epoch under way.
+    pub step: usize,
+    /// Sum of the losses of these steps.
+    pub loss: f64,
+    /// Images told right in these steps.
+    pub right: usize,
+}
+
+/// The folder of one run.
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// Starts a run in `path`, which must not hold one yet.
+    pub fn create(path: &Path, recipe: &Recipe) -> Result<Self> {
+        let folder = Self { path: path.to_path_buf() };
+        if folder.file("config.toml").exists() {
+            let name = path.display().to_string();
+            return Err(LabError::unfit(name, "a folder without a run", "one (see --resume)"));
+        }
+        let checkpoints = folder.file("checkpoint");
+        fs::create_dir_all(&checkpoints)
+            .map_err(|source| LabError::Write { path: checkpoints, source })?;
+        write_whole(&folder.file("config.toml"), recipe.to_toml()?.as_bytes())?;
+        Ok(folder)
+    }
+
+    /// The run in `path`, with its recipe.
+    pub fn open(path: &Path) -> Result<(Self, Recipe)> {
+        let folder = Self { path: path.to_path_buf() };
+        let recipe = Recipe::read(&folder.file("config.toml"))?;
+        Ok((folder, recipe))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Saves the weights of the best epoch.
+    pub fn save_model(&self, weights: &Weights) -> Result<()> {
+        write_whole(&self.file("model.safetensors"), &weights.to_bytes())
+    }
+
+    /// `network` with the weights of the best epoch.
+    pub fn load_model(&self, network: SimResNet) -> Result<SimResNet> {
+        let path = self.file("model.safetensors");
+        let weights = read_weights(&path)?;
+        weights.apply(network).map_err(|e| unreadable(&path, e))
+    }
+
+    /// Saves the metrics of all epochs so far.
+    pub fn save_metrics(&self, metrics: &[EpochMetrics]) -> Result<()> {
+        let mut text = String::new();
+        for epoch in metrics {
+            let line = serde_json::to_string(epoch)
+                .map_err(|e| LabError::unfit("metrics", "JSON", e.to_string()))?;
+            text.push_str(&line);
+            text.push('\n');
+        }
+        write_whole(&self.file("metrics.jsonl"), text.as_bytes())
+    }
+
+    /// The metrics of all epochs so far; none before the first ends.
+    pub fn load_metrics(&self) -> Result<Vec<EpochMetrics>> {
+        let path = self.file("metrics.jsonl");
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = fs::read_to_string(&path).map_err(|e| unreadable(&path, e))?;
+        let lines = text.lines().map(serde_json::from_str);
+        lines.collect::<Result<_, _>>().map_err(|e| unreadable(&path, e))
+    }
+
+    /// Saves where the run stands.
+    pub fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<()> {
+        let mut file = Weights::default();
+        for (name, tensor) in &checkpoint.weights.tensors {
+            file.tensors.insert(format!("network.{name}"), tensor.clone());
+        }
+        checkpoint.optimiser.save(&mut file);
+        let sum = checksum(&file);
+        for (key, value) in [
+            ("epoch", checkpoint.epoch.to_string()),
+            ("step", checkpoint.step.to_string()),
+            // As bits: decimal digits might round.
+            ("loss", checkpoint.loss.to_bits().to_string()),
+            ("right", checkpoint.right.to_string()),
+            ("checksum", sum.to_string()),
+        ] {
+            file.metadata.insert(key.into(), value);
+        }
+        write_whole(&self.file("checkpoint/state.safetensors"), &file.to_bytes())
+    }
+
+    /// Where the run stopped.
+    pub fn load_checkpoint(&self, kind: OptimiserKind) -> Result<Checkpoint> {
+        let path = self.file("checkpoint/state.safetensors");
+        let mut file = read_weights(&path)?;
+        let sum = checksum(&file);
+        let number = |file: &Weights, key: &str| -> Result<u64> {
+            let found = file.metadata.get(key).and_then(|value| value.parse().ok());
+            found.ok_or_else(|| unreadable(&path, format!("no number {key} in it")))
+        };
+        if number(&file, "checksum")? != u64::from(sum) {
+            return Err(unreadable(&path, "values that do not fit their checksum"));
+        }
+        let optimiser = Optimiser::load(kind, &mut file)
+            .ok_or_else(|| unreadable(&path, "no state of the optimiser in it"))?;
+        let mut weights = Weights::default();
+        for (name, tensor) in std::mem::take(&mut file.tensors) {
+            if let Some(name) = name.strip_prefix("network.") {
+                weights.tensors.insert(name.into(), tensor);
+            }
+        }
+        Ok(Checkpoint {
+            weights,
+            optimiser,
+            epoch: number(&file, "epoch")? as usize,
+            step: number(&file, "step")? as usize,
+            loss: f64::from_bits(number(&file, "loss")?),
+            right: number(&file, "right")? as usize,
+        })
+    }
+}
+
+fn read_weights(path: &Path) -> Result<Weights> {
+    let bytes = fs::read(path).map_err(|e| unreadable(path, e))?;
+    Weights::from_bytes(&bytes).map_err(|e| unreadable(path, e))
+}
+
+fn unreadable(path: &Path, why: impl std::fmt::Display) -> LabError {
+    let why = why.to_string().replace('\n', " ");
+    LabError::unfit(path.display().to_string(), "a whole file of this run", why)
+}
+
+/// CRC-32 of all values.
+fn checksum(weights: &Weights) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for (_, values) in weights.tensors.values() {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        hasher.update(&bytes);
+    }
+    hasher.finalize()
+}

@@ -1,0 +1,252 @@
+//! The training loop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use burn::module::Module;
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use sren::Similarity;
+use sren::Weights;
+use sren::models::SimResNet;
+use sren_data::{Augmentation, Batch, Mnist, Split, TrainingSplit};
+
+use super::optimiser::Optimiser;
+use super::recipe::Recipe;
+use super::run_folder::{Checkpoint, EpochMetrics, RunFolder};
+use crate::error::{LabError, Result};
+use crate::evaluation::accuracy;
+
+/// Something to tell whoever watches.
+#[derive(Debug, Clone)]
+pub enum Event<'a> {
+    /// A step is done.
+    Step {
+        /// Epoch, from 1, and how many there are.
+        epoch: [usize; 2],
+        /// Step of the epoch, from 1, and how many there are.
+        step: [usize; 2],
+        /// Mean loss of the epoch so far.
+        loss: f64,
+        /// Accuracy of the epoch so far, in per cent.
+        accuracy: f64,
+        /// Images trained on a second since training began or went on.
+        images_per_second: f64,
+        /// Seconds that training will still take.
+        seconds_left: f64,
+    },
+    /// An epoch is done.
+    Epoch(&'a EpochMetrics),
+}
+
+/// How training ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All epochs are done, or patience is at its end.
+    Done,
+    /// It was asked to stop, and saved where it stands.
+    Stopped,
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub struct Trainer {
+    recipe: Recipe,
+    folder: RunFolder,
+    digits: Mnist,
+    split: TrainingSplit,
+    device: Device,
+    network: SimResNet,
+    optimiser: Optimiser,
+    metrics: Vec<EpochMetrics>,
+    step: usize,
+    loss: f64,
+    right: usize,
+}
+
+impl Trainer {
+    /// A new run in `folder`.
+    pub fn start(recipe: Recipe, folder: RunFolder) -> Result<Self> {
+        let optimiser = Optimiser::new(recipe.optimiser);
+        let digits = Mnist::load(Split::Train)?;
+        let (training, validation) = (recipe.training_images, recipe.validation_images);
+        let split = TrainingSplit::new(digits.len(), training, validation, recipe.seed)?;
+        let device = Device::flex().autodiff();
+        device.seed(recipe.seed);
+        let network = recipe.network()?.init(&device)?;
+        // Burn draws weights when they are first looked at: now.
+        Weights::of(&network);
+        let metrics = Vec::new();
+        let (step, loss, right) = (0, 0.0, 0);
+        Ok(Self {
+            recipe,
+            folder,
+            digits,
+            split,
+            device,
+            network,
+            optimiser,
+            metrics,
+            step,
+            loss,
+            right,
+        })
+    }
+
+    /// The run of `folder`, from where it stopped. A run that was stopped before its first
+    /// checkpoint begins anew.
+    pub fn resume(recipe: Recipe, folder: RunFolder) -> Result<Self> {
+        let kind = recipe.optimiser;
+        let fresh = !folder.path().join("checkpoint/state.safetensors").exists();
+        let mut run = Self::start(recipe, folder)?;
+        if fresh {
+            return Ok(run);
+        }
+        let checkpoint = run.folder.load_checkpoint(kind)?;
+        run.metrics = run.folder.load_metrics()?;
+        if run.metrics.len() < checkpoint.epoch {
+            let name = run.folder.path().join("metrics.jsonl").display().to_string();
+            let expected = format!("{} epochs", checkpoint.epoch);
+            return Err(LabError::unfit(name, expected, run.metrics.len().to_string()));
+        }
+        run.metrics.truncate(checkpoint.epoch);
+        run.network = checkpoint.weights.apply(run.network)?;
+        run.optimiser = checkpoint.optimiser;
+        (run.step, run.loss, run.right) = (checkpoint.step, checkpoint.loss, checkpoint.right);
+        Ok(run)
+    }
+
+    /// The metrics of all epochs so far.
+    pub fn metrics(&self) -> &[EpochMetrics] {
+        &self.metrics
+    }
+
+    /// Trains to the end, or until `stop` is set.
+    pub fn run(&mut self, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) -> Result<Outcome> {
+        let begin = Instant::now();
+        let steps = self.epoch_steps();
+        let todo = steps * (self.recipe.epochs - self.metrics.len().min(self.recipe.epochs));
+        let todo = todo.saturating_sub(self.step);
+        let mut done = 0;
+        while self.metrics.len() < self.recipe.epochs && !self.out_of_patience() {
+            let epoch = self.metrics.len() + 1;
+            let order = self.split.order(self.recipe.seed, epoch);
+            let (epoch_begin, epoch_step) = (Instant::now(), self.step);
+            while self.step < steps {
+                if stop.load(Ordering::Relaxed) {
+                    self.save_checkpoint()?;
+                    return Ok(Outcome::Stopped);
+                }
+                let size = self.batch_size();
+                self.train_step(epoch, &order[self.step * size..(self.step + 1) * size])?;
+                done += 1;
+                let seconds = begin.elapsed().as_secs_f64();
+                tell(Event::Step {
+                    epoch: [epoch, self.recipe.epochs],
+                    step: [self.step, steps],
+                    loss: self.loss / self.step as f64,
+                    accuracy: 100.0 * self.right as f64 / (self.step * size) as f64,
+                    images_per_second: (done * size) as f64 / seconds,
+                    seconds_left: seconds / done as f64 * (todo - done) as f64,
+                });
+            }
+            let images = (self.step - epoch_step) * self.batch_size();
+            self.end_epoch(images as f64 / epoch_begin.elapsed().as_secs_f64())?;
+            tell(Event::Epoch(&self.metrics[self.metrics.len() - 1]));
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Images a step: all, if there are fewer than the recipe says.
+    fn batch_size(&self) -> usize {
+        self.recipe.batch.min(self.split.training.len())
+    }
+
+    /// Steps of an epoch; what is left over when the images are dealt into batches waits for the
+    /// next order.
+    fn epoch_steps(&self) -> usize {
+        self.split.training.len() / self.batch_size()
+    }
+
+    fn rate(&self) -> f64 {
+        let epoch_steps = self.epoch_steps();
+        let at = self.metrics.len() * epoch_steps + self.step;
+        let part = self.recipe.schedule.at(at, self.recipe.epochs * epoch_steps, epoch_steps);
+        self.recipe.learning_rate * part
+    }
+
+    fn train_step(&mut self, epoch: usize, indices: &[usize]) -> Result<()> {
+        let seed = self.recipe.seed;
+        let batch = Batch::digits(&self.digits, indices, |index| match self.recipe.augment {
+            true => Augmentation::PAPER.draw(seed, epoch, index),
+            false => Ok(Similarity::IDENTITY),
+        })?;
+        // What Burn draws, for dropout, depends on the step alone.
+        let place = (epoch * self.epoch_steps() + self.step) as u64;
+        self.device.seed(seed.rotate_left(32) ^ place);
+        let labels: Vec<i32> = batch.labels.iter().map(|label| i32::from(*label)).collect();
+        let images = Tensor::from_data(TensorData::new(batch.images, batch.shape), &self.device);
+        let targets = TensorData::new(labels, [batch.labels.len()]);
+        let targets = Tensor::<1, Int>::from_data(targets, &self.device);
+        let logits = self.network.forward(images)?;
+        let told = logits.clone().argmax(1).squeeze_dim::<1>(1);
+        let right = told.equal(targets.clone()).int().sum().into_scalar::<i64>();
+        let loss = CrossEntropyLossConfig::new().init(&self.device).forward(logits, targets);
+        let value = f64::from(loss.clone().into_scalar::<f32>());
+        if !value.is_finite() {
+            let at = format!("{value} in epoch {epoch}, step {}", self.step + 1);
+            return Err(LabError::unfit("loss", "a number", at));
+        }
+        let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
+        let rate = self.rate();
+        self.network = self.optimiser.step(rate, self.network.clone(), gradients)?;
+        self.step += 1;
+        self.loss += value;
+        self.right += right as usize;
+        Ok(())
+    }
+
+    /// Validates, keeps the weights if they are the best so far, and saves everything.
+    fn end_epoch(&mut self, images_per_second: f64) -> Result<()> {
+        let learning_rate = self.rate();
+        let network = self.network.valid();
+        let upright = |_| Ok(Similarity::IDENTITY);
+        let validation = accuracy(&network, &self.digits, &self.split.validation, upright)?;
+        let best = self.metrics.iter().map(|m| m.validation_accuracy).fold(-1.0, f64::max);
+        self.metrics.push(EpochMetrics {
+            epoch: self.metrics.len() + 1,
+            loss: self.loss / self.step as f64,
+            accuracy: 100.0 * self.right as f64 / (self.step * self.batch_size()) as f64,
+            validation_accuracy: validation.accuracy,
+            learning_rate,
+            images_per_second,
+        });
+        (self.step, self.loss, self.right) = (0, 0.0, 0);
+        // The checkpoint last: whatever is interrupted here is made again from the one before.
+        if validation.accuracy > best {
+            self.folder.save_model(&Weights::of(&self.network))?;
+        }
+        self.folder.save_metrics(&self.metrics)?;
+        self.save_checkpoint()
+    }
+
+    fn save_checkpoint(&self) -> Result<()> {
+        self.folder.save_checkpoint(&Checkpoint {
+            weights: Weights::of(&self.network),
+            optimiser: self.optimiser.clone(),
+            epoch: self.metrics.len(),
+            step: self.step,
+            loss: self.loss,
+            right: self.right,
+        })
+    }
+
+    fn out_of_patience(&self) -> bool {
+        let accuracies = self.metrics.iter().map(|m| m.validation_accuracy);
+        let best = accuracies.enumerate().fold((0, -1.0), |best, (epoch, value)| {
+            if value > best.1 { (epoch + 1, value) } else { best }
+        });
+        self.recipe.patience > 0 && self.metrics.len() >= best.0 + self.recipe.patience
+    }
+}

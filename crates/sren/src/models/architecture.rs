@@ -1,0 +1,87 @@
+//! The networks by name.
+
+use burn::config::Config;
+
+use super::resnet::{Pool, SimResNetConfig, StageConfig};
+use crate::PoseEstimatorConfig;
+use crate::error::{Error, Result};
+
+/// A network by name; [`config`](Self::config) gives its parts.
+#[derive(Config, Debug, PartialEq, Eq, Copy)]
+pub enum Architecture {
+    /// A net of 36 thousand parameters that learns digits in minutes on a CPU: a dense 11x11 stem
+    /// and two blocks on one grid of half the image's size, in frames of large neighbourhoods.
+    Small,
+    /// ResNet-18 in torchvision's layout. The stem takes the stride of the original's max pool as
+    /// well, which is not scale-equivariant.
+    Resnet18,
+    /// Three stages of two blocks, 64 to 256 channels: the layout of wide residual networks at
+    /// depth 16 and width 4.
+    Resnet16,
+    /// Wide residual network of depth 16 and width 8, with dropout.
+    Wrn16_8,
+}
+
+impl Architecture {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Small, Self::Resnet18, Self::Resnet16, Self::Wrn16_8];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Resnet18 => "resnet18",
+            Self::Resnet16 => "resnet16",
+            Self::Wrn16_8 => "wrn16-8",
+        }
+    }
+
+    /// The network for images of `image_channels` channels and `classes` classes.
+    pub fn config(self, image_channels: usize, classes: usize) -> SimResNetConfig {
+        let net = |stem: [usize; 3], stages: &[[usize; 3]]| {
+            let [channels, kernel, stride] = stem;
+            let stage = |[channels, blocks, stride]: &[usize; 3]| {
+                StageConfig::new(*channels, *blocks, *stride)
+            };
+            let stages = stages.iter().map(stage).collect();
+            SimResNetConfig::new(classes, image_channels, channels, kernel, stride, stages)
+        };
+        match self {
+            Self::Small => net([16, 11, 2], &[[32, 2, 1]])
+                .with_stem_kappa(0.16)
+                .with_kappa(0.3)
+                .with_pool(Pool::MaxMean)
+                .with_pose(digit_poses()),
+            Self::Resnet18 => net([64, 7, 4], &[[64, 2, 1], [128, 2, 2], [256, 2, 2], [512, 2, 2]]),
+            Self::Resnet16 => net([16, 3, 1], &[[64, 2, 1], [128, 2, 2], [256, 2, 2]]),
+            Self::Wrn16_8 => {
+                net([16, 3, 1], &[[128, 2, 1], [256, 2, 2], [512, 2, 2]]).with_dropout(0.3)
+            }
+        }
+    }
+}
+
+/// Frames about as large as a stroke's surroundings; every position near the digit has one.
+fn digit_poses() -> PoseEstimatorConfig {
+    PoseEstimatorConfig::new()
+        .with_inner(0.9)
+        .with_outer(49.0)
+        .with_min_scale(2.0)
+        .with_max_scale(27.0)
+        .with_rings(27)
+        .with_scales(21)
+        .with_q(0.5)
+        .with_prominence([0.0, 0.02])
+        .with_lead([0.0, 0.02])
+        .with_contrast([0.1, 0.3])
+}
+
+impl std::str::FromStr for Architecture {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| {
+            Error::shape("Architecture", "small, resnet18, resnet16 or wrn16-8", name)
+        })
+    }
+}

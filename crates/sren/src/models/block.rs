@@ -1,0 +1,120 @@
+//! The residual block.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::{Dropout, DropoutConfig};
+use burn::tensor::{Device, Tensor};
+use sren_math::Grid;
+
+use crate::error::{Error, Result};
+use crate::{Frames, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig};
+
+/// Configuration of a [residual block](SimBlock).
+#[derive(Config, Debug)]
+pub struct SimBlockConfig {
+    /// Channels of the input and of the output.
+    pub channels: [usize; 2],
+    /// Every how many-th cell of the input grid the output grid has.
+    #[config(default = 1)]
+    pub stride: usize,
+    /// Distance of neighbouring taps, in steps of the input grid, for a pose of scale 1.
+    #[config(default = 1.0)]
+    pub kappa: f64,
+    /// Whether kernels also depend on the angle between the frames of the two positions.
+    #[config(default = false)]
+    pub relative_pose: bool,
+    /// Part of the values between the two convolutions that training drops, 0 to below 1.
+    #[config(default = 0.0)]
+    pub dropout: f64,
+}
+
+/// `g relu(x + norm(conv(g relu(norm(conv(x))))))` with 3x3 similarity convolutions and g the gate.
+/// Made by [`SimBlockConfig`].
+#[derive(Module, Debug)]
+pub struct SimBlock {
+    /// First convolution: it strides and changes the channels.
+    pub conv1: SimConv2d,
+    /// Its batch norm, with ReLU.
+    pub norm1: MaskedBatchNorm,
+    /// Between the convolutions, in training.
+    pub dropout: Option<Dropout>,
+    /// Second convolution.
+    pub conv2: SimConv2d,
+    /// Its batch norm, with residual and ReLU.
+    pub norm2: MaskedBatchNorm,
+    /// Where stride or channels change.
+    pub shortcut: Option<Shortcut>,
+}
+
+/// How the input of a block reaches its end where stride or channels change.
+#[derive(Module, Debug)]
+pub struct Shortcut {
+    /// 1x1 convolution.
+    pub conv: SimConv2d,
+    /// Its batch norm.
+    pub norm: MaskedBatchNorm,
+}
+
+impl SimBlockConfig {
+    /// A new block on `device`.
+    pub fn init(&self, device: &Device) -> Result<SimBlock> {
+        let [c_in, c_out] = self.channels;
+        if !(0.0..1.0).contains(&self.dropout) {
+            let expected = "a dropout in 0..1";
+            return Err(Error::shape("SimBlockConfig::init", expected, self.dropout.to_string()));
+        }
+        let conv = |c: usize, stride: usize| {
+            SimConv2dConfig::new([c, c_out], 3)
+                .with_stride(stride)
+                .with_kappa(self.kappa)
+                .with_bias(false)
+                .with_relative_pose(self.relative_pose)
+                .init(device)
+        };
+        let norm = |relu| MaskedBatchNormConfig::new(c_out).with_relu(relu).init(device);
+        let shortcut = if self.stride == 1 && c_in == c_out {
+            None
+        } else {
+            let one = SimConv2dConfig::new(self.channels, 1).with_stride(self.stride);
+            Some(Shortcut { conv: one.with_bias(false).init(device)?, norm: norm(false)? })
+        };
+        Ok(SimBlock {
+            conv1: conv(c_in, self.stride)?,
+            norm1: norm(true)?,
+            dropout: (self.dropout > 0.0).then(|| DropoutConfig::new(self.dropout).init()),
+            conv2: conv(c_out, 1)?,
+            norm2: norm(true)?,
+            shortcut,
+        })
+    }
+}
+
+impl SimBlock {
+    /// `[n, h, w, c_in]` on `grid` -> `[n, h / stride, w / stride, c_out]` and its grid.
+    pub fn forward(&self, x: Tensor<4>, frames: &Frames, grid: &Grid) -> Result<(Tensor<4>, Grid)> {
+        let taps = self.conv1.taps(frames, grid)?;
+        let (out, active) = (*taps.output_grid(), taps.shared_active());
+        // [n, h, w, c_in] -> [n, h / stride, w / stride, c_out]
+        let y = self.conv1.forward(x.clone(), &taps)?;
+        let y = gated(self.norm1.forward(y, active.clone())?, frames, &out)?;
+        let y = self.dropout.as_ref().map_or(y.clone(), |dropout| dropout.forward(y));
+        let y = self.conv2.forward(y, &self.conv2.taps(frames, &out)?)?;
+        let x = match &self.shortcut {
+            None => x,
+            Some(Shortcut { conv, norm }) => {
+                norm.forward(conv.forward(x, &conv.taps(frames, grid)?)?, active.clone())?
+            }
+        };
+        Ok((gated(self.norm2.forward_residual(y, x, active)?, frames, &out)?, out))
+    }
+}
+
+/// Features multiplied with the gate, so that what has no pose says nothing. A gate that is open
+/// everywhere, as in frames that follow nothing, costs nothing.
+pub(super) fn gated(x: Tensor<4>, frames: &Frames, grid: &Grid) -> Result<Tensor<4>> {
+    if frames.field(grid)?.confidence().iter().all(|confidence| *confidence == 1.0) {
+        return Ok(x);
+    }
+    let gate = frames.gate(grid, &x.device())?;
+    Ok(x * gate)
+}

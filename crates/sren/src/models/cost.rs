@@ -1,0 +1,92 @@
+//! What a network costs: parameters and multiply-adds.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::Tensor;
+use sren_math::Grid;
+
+use super::block::SimBlock;
+use super::resnet::SimResNet;
+use crate::conv::SimConv2d;
+use crate::error::Result;
+
+/// One layer's part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerCost {
+    /// Its name, as in the file of weights.
+    pub name: String,
+    /// Height, width and channels of its output.
+    pub output: [usize; 3],
+    /// Its learned values.
+    pub parameters: usize,
+    /// Multiply-adds for one image, all positions computed.
+    pub multiply_adds: usize,
+}
+
+/// The number of learned values. Running averages are not learned.
+pub fn parameter_count<M: Module>(module: &M) -> usize {
+    let mut count = Count::default();
+    module.visit(&mut count);
+    count.learned
+}
+
+#[derive(Default)]
+struct Count {
+    path: Vec<String>,
+    learned: usize,
+}
+
+impl ModuleVisitor for Count {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !self.path.last().is_some_and(|name| name.starts_with("running_")) {
+            self.learned += param.lazy_shape().num_elements();
+        }
+    }
+}
+
+impl SimResNet {
+    /// The cost of every layer with weights, first to last, for images on `image`. Batch norms are
+    /// counted with the convolution before them.
+    pub fn layer_costs(&self, image: &Grid) -> Result<Vec<LayerCost>> {
+        let mut grid = *image;
+        let mut costs = vec![conv_cost("stem".into(), &self.stem, &mut grid)?];
+        for (index, block) in self.blocks.iter().enumerate() {
+            let SimBlock { conv1, conv2, shortcut, .. } = block;
+            let name = |part: &str| format!("blocks.{index}.{part}");
+            let mut side = grid;
+            costs.push(conv_cost(name("conv1"), conv1, &mut grid)?);
+            costs.push(conv_cost(name("conv2"), conv2, &mut grid)?);
+            if let Some(shortcut) = shortcut {
+                costs.push(conv_cost(name("shortcut"), &shortcut.conv, &mut side)?);
+            }
+        }
+        let [pooled, classes] = self.head.weight.dims();
+        costs.push(LayerCost {
+            name: "head".into(),
+            output: [1, 1, classes],
+            parameters: pooled * classes + classes,
+            multiply_adds: pooled * classes,
+        });
+        Ok(costs)
+    }
+}
+
+/// A convolution with its batch norm; `grid` becomes that of the output.
+fn conv_cost(name: String, conv: &SimConv2d, grid: &mut Grid) -> Result<LayerCost> {
+    *grid = conv.output_grid(grid)?;
+    let [k, _, tap_width, channels] = conv.weight.dims();
+    let weights = k * k * tap_width * channels;
+    Ok(LayerCost {
+        name,
+        output: [grid.height, grid.width, channels],
+        parameters: weights + 2 * channels,
+        multiply_adds: grid.len() * weights,
+    })
+}

@@ -1,0 +1,12 @@
+//! Whole networks, each for all four kinds of [`Equivariance`](crate::Equivariance) with the same
+//! code.
+
+mod architecture;
+mod block;
+mod cost;
+mod resnet;
+
+pub use architecture::Architecture;
+pub use block::{Shortcut, SimBlock, SimBlockConfig};
+pub use cost::{LayerCost, parameter_count};
+pub use resnet::{Pool, SimResNet, SimResNetConfig, StageConfig};

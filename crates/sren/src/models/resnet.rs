@@ -1,0 +1,231 @@
+//! Residual networks of similarity convolutions.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::{Device, Tensor};
+use sren_math::Grid;
+
+use super::block::{SimBlock, SimBlockConfig, gated};
+use crate::error::{Error, Result};
+use crate::{
+    Equivariance, Frames, MaskedBatchNorm, MaskedBatchNormConfig, PoseEstimator,
+    PoseEstimatorConfig, SimConv2d, SimConv2dConfig, pool,
+};
+
+/// Blocks on one grid.
+#[derive(Config, Debug)]
+pub struct StageConfig {
+    /// Channels of every block.
+    pub channels: usize,
+    /// Number of blocks.
+    pub blocks: usize,
+    /// Stride of the first.
+    pub stride: usize,
+}
+
+/// What becomes of the features of an image before the linear head.
+#[derive(Config, Debug, PartialEq, Copy)]
+pub enum Pool {
+    /// Their mean, weighted with the gate.
+    Mean,
+    /// Maximum and mean, one after the other: twice the channels.
+    MaxMean,
+}
+
+/// Configuration of a [`SimResNet`]. [`Architecture`](super::Architecture) has the well-known ones.
+#[derive(Config, Debug)]
+pub struct SimResNetConfig {
+    /// Number of classes.
+    pub classes: usize,
+    /// Channels of the images.
+    pub image_channels: usize,
+    /// What the network follows.
+    #[config(default = "Equivariance::Similarity")]
+    pub equivariance: Equivariance,
+    /// Channels after the stem.
+    pub stem_channels: usize,
+    /// Taps along one side of the stem's kernel, odd.
+    pub stem_kernel: usize,
+    /// Stride of the stem.
+    pub stem_stride: usize,
+    /// Distance of the stem's taps, in pixels, for a pose of scale 1.
+    #[config(default = 1.0)]
+    pub stem_kappa: f64,
+    /// Distance of the other layers' taps, in steps of their input grid, for a pose of scale 1.
+    #[config(default = 1.0)]
+    pub kappa: f64,
+    /// Whether kernels of blocks also depend on the angle between the frames of two positions.
+    #[config(default = false)]
+    pub relative_pose: bool,
+    /// Whether only positions that have a pose are computed.
+    #[config(default = true)]
+    pub active_only: bool,
+    /// Part of the values in every block that training drops.
+    #[config(default = 0.0)]
+    pub dropout: f64,
+    /// What becomes of the features before the head.
+    #[config(default = "Pool::Mean")]
+    pub pool: Pool,
+    /// The stages, finest first.
+    pub stages: Vec<StageConfig>,
+    /// The pose estimator.
+    #[config(default = "PoseEstimatorConfig::new()")]
+    pub pose: PoseEstimatorConfig,
+}
+
+/// Stem, residual blocks, invariant pool, linear head. The poses of a batch are estimated once,
+/// from the images, and shared by all layers. Made by [`SimResNetConfig`].
+#[derive(Module, Debug)]
+pub struct SimResNet {
+    /// The convolution that reads the image.
+    pub stem: SimConv2d,
+    /// Its batch norm, with ReLU.
+    pub norm: MaskedBatchNorm,
+    /// The residual blocks.
+    pub blocks: Vec<SimBlock>,
+    /// From pooled features to classes.
+    pub head: Linear,
+    #[module(skip)]
+    equivariance: Equivariance,
+    #[module(skip)]
+    pool: Pool,
+    #[module(skip)]
+    poses: PoseEstimator,
+    active_only: bool,
+    image_channels: usize,
+}
+
+impl SimResNetConfig {
+    /// A new network on `device`.
+    pub fn init(&self, device: &Device) -> Result<SimResNet> {
+        const OPERATION: &str = "SimResNetConfig::init";
+        if self.classes < 2 {
+            return Err(Error::shape(OPERATION, "at least 2 classes", self.classes.to_string()));
+        }
+        if self.stages.is_empty() || self.stages.iter().any(|stage| stage.blocks == 0) {
+            let got = format!("{:?}", self.stages.iter().map(|s| s.blocks).collect::<Vec<_>>());
+            return Err(Error::shape(OPERATION, "stages of at least 1 block", got));
+        }
+        let stem =
+            SimConv2dConfig::new([self.image_channels, self.stem_channels], self.stem_kernel)
+                .with_stride(self.stem_stride)
+                .with_kappa(self.stem_kappa)
+                .with_bias(false)
+                .init(device)?;
+        let mut blocks = Vec::new();
+        let mut c_in = self.stem_channels;
+        for stage in &self.stages {
+            for block in 0..stage.blocks {
+                let config = SimBlockConfig::new([c_in, stage.channels])
+                    .with_stride(if block == 0 { stage.stride } else { 1 })
+                    .with_kappa(self.kappa)
+                    .with_relative_pose(self.relative_pose)
+                    .with_dropout(self.dropout);
+                blocks.push(config.init(device)?);
+                c_in = stage.channels;
+            }
+        }
+        let pooled = match self.pool {
+            Pool::Mean => c_in,
+            Pool::MaxMean => 2 * c_in,
+        };
+        Ok(SimResNet {
+            stem,
+            norm: MaskedBatchNormConfig::new(self.stem_channels).with_relu(true).init(device)?,
+            blocks,
+            head: LinearConfig::new(pooled, self.classes).init(device),
+            equivariance: self.equivariance,
+            pool: self.pool,
+            poses: self.pose.init()?,
+            active_only: self.active_only,
+            image_channels: self.image_channels,
+        })
+    }
+}
+
+impl SimResNet {
+    /// What the network follows.
+    pub fn equivariance(&self) -> Equivariance {
+        self.equivariance
+    }
+
+    /// The grids that features live on, finest first, for images on `image`.
+    pub fn grids(&self, image: &Grid) -> Result<Vec<Grid>> {
+        let mut grids = vec![self.stem.output_grid(image)?];
+        for block in &self.blocks {
+            let next = block.conv1.output_grid(&grids[grids.len() - 1])?;
+            if !grids.contains(&next) {
+                grids.push(next);
+            }
+        }
+        Ok(grids)
+    }
+
+    /// The local frames of images `[n, h, w, c]` on every grid of the network.
+    pub fn frames(&self, images: &Tensor<4>) -> Result<Frames> {
+        let [_, h, w, c] = images.dims();
+        if c != self.image_channels {
+            let expected = format!("images of {} channels", self.image_channels);
+            return Err(Error::shape("SimResNet::frames", expected, c.to_string()));
+        }
+        let grids = self.grids(&Grid::pixels(h, w))?;
+        let follows = self.equivariance != Equivariance::None;
+        let frames = self.poses.frames(images, &grids, self.equivariance)?;
+        Ok(frames.with_active_only(self.active_only && follows))
+    }
+
+    /// The equivariant feature maps of the stem and of every block, first to last, with their grids:
+    /// they turn, grow and move with the image.
+    pub fn feature_maps(
+        &self,
+        images: Tensor<4>,
+        frames: &Frames,
+    ) -> Result<Vec<(Tensor<4>, Grid)>> {
+        let mut maps = vec![self.stem_features(images, frames)?];
+        for block in &self.blocks {
+            let (x, grid) = maps[maps.len() - 1].clone();
+            maps.push(block.forward(x, frames, &grid)?);
+        }
+        Ok(maps)
+    }
+
+    /// The last of the [feature maps](Self::feature_maps), what the head sees.
+    pub fn features(&self, images: Tensor<4>, frames: &Frames) -> Result<(Tensor<4>, Grid)> {
+        let (mut x, mut grid) = self.stem_features(images, frames)?;
+        for block in &self.blocks {
+            (x, grid) = block.forward(x, frames, &grid)?;
+        }
+        Ok((x, grid))
+    }
+
+    /// Images `[n, h, w, c]` -> logits `[n, classes]`.
+    pub fn forward(&self, images: Tensor<4>) -> Result<Tensor<2>> {
+        let frames = self.frames(&images)?;
+        self.forward_in(images, &frames)
+    }
+
+    /// [`forward`](Self::forward) in frames that are there already.
+    pub fn forward_in(&self, images: Tensor<4>, frames: &Frames) -> Result<Tensor<2>> {
+        // [n, h, w, c] -> [n, h', w', c']
+        let (x, grid) = self.features(images, frames)?;
+        let gate = frames.gate(&grid, &x.device())?;
+        // [n, h', w', c'] -> [n, c'] or [n, 2 c']
+        let pooled = match self.pool {
+            Pool::Mean => pool::gated_mean(x, gate)?,
+            Pool::MaxMean => {
+                Tensor::cat(vec![pool::global_max(x.clone())?, pool::gated_mean(x, gate)?], 1)
+            }
+        };
+        Ok(self.head.forward(pooled))
+    }
+
+    fn stem_features(&self, images: Tensor<4>, frames: &Frames) -> Result<(Tensor<4>, Grid)> {
+        let [_, h, w, _] = images.dims();
+        let taps = self.stem.taps(frames, &Grid::pixels(h, w))?;
+        let grid = *taps.output_grid();
+        // [n, h, w, c] -> [n, h / stride, w / stride, stem_channels]
+        let x = self.norm.forward(self.stem.forward(images, &taps)?, taps.shared_active())?;
+        Ok((gated(x, frames, &grid)?, grid))
+    }
+}

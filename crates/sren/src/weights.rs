@@ -1,0 +1,179 @@
+//! Weights in and out, as safetensors: a length, a JSON header, the values. Python's `safetensors`
+//! reads and writes the same files.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Tensor, TensorData};
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result};
+
+const OPERATION: &str = "safetensors";
+
+/// Named arrays of f32 and some text about them: the content of a safetensors file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Weights {
+    /// Shape and values by name.
+    pub tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+    /// Text by name.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl Weights {
+    /// The parameters and running averages of `module`, named by their place in it.
+    pub fn of<M: Module>(module: &M) -> Self {
+        let mut reader = Reader::default();
+        // Running averages lag one step behind until the module is read for validation.
+        module.valid().visit(&mut reader);
+        reader.weights
+    }
+
+    /// `module` with these values. Every parameter must be there, in its shape, and nothing else.
+    pub fn apply<M: Module>(&self, module: M) -> Result<M> {
+        let mut writer = Writer { path: Vec::new(), weights: self, used: 0, error: None };
+        let module = module.map(&mut writer);
+        if let Some(error) = writer.error {
+            return Err(error);
+        }
+        if writer.used != self.tensors.len() {
+            let expected = format!("the {} tensors of the network", writer.used);
+            return Err(Error::shape(OPERATION, expected, self.tensors.len().to_string()));
+        }
+        Ok(module)
+    }
+
+    /// The content of the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut header = Map::new();
+        if !self.metadata.is_empty() {
+            header.insert("__metadata__".into(), json!(self.metadata));
+        }
+        let mut end = 0;
+        for (name, (shape, values)) in &self.tensors {
+            let begin = end;
+            end += 4 * values.len();
+            let entry = json!({"dtype": "F32", "shape": shape, "data_offsets": [begin, end]});
+            header.insert(name.clone(), entry);
+        }
+        let mut text = Value::Object(header).to_string();
+        // The values begin at a multiple of 8.
+        text.push_str(&" ".repeat(text.len().next_multiple_of(8) - text.len()));
+        let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(text.as_bytes());
+        for (_, values) in self.tensors.values() {
+            values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+        }
+        bytes
+    }
+
+    /// Reads the content of a file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let cut = || Error::shape(OPERATION, "a whole file", format!("{} bytes", bytes.len()));
+        let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(cut)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| cut())?;
+        let (text, data) = rest.split_at_checked(length).ok_or_else(cut)?;
+        let header: Map<String, Value> = serde_json::from_slice(text)
+            .map_err(|e| Error::shape(OPERATION, "a header of JSON", e.to_string()))?;
+        let mut weights = Self::default();
+        let mut total = 0;
+        for (name, entry) in header {
+            if name == "__metadata__" {
+                weights.metadata = serde_json::from_value(entry)
+                    .map_err(|e| Error::shape(OPERATION, "metadata of text", e.to_string()))?;
+                continue;
+            }
+            let tensor = read_tensor(&name, &entry, data)?;
+            total += 4 * tensor.1.len();
+            weights.tensors.insert(name, tensor);
+        }
+        if total != data.len() {
+            let expected = format!("{total} bytes of values");
+            return Err(Error::shape(OPERATION, expected, data.len().to_string()));
+        }
+        Ok(weights)
+    }
+}
+
+fn read_tensor(name: &str, entry: &Value, data: &[u8]) -> Result<(Vec<usize>, Vec<f32>)> {
+    let refuse = |expected: &str| {
+        Error::shape(OPERATION, format!("{name} to be {expected}"), entry.to_string())
+    };
+    if entry["dtype"] != "F32" {
+        return Err(refuse("of dtype F32"));
+    }
+    let numbers = |key: &str| -> Option<Vec<usize>> {
+        let list = entry[key].as_array()?;
+        list.iter().map(|v| v.as_u64().and_then(|v| usize::try_from(v).ok())).collect()
+    };
+    let shape = numbers("shape").ok_or_else(|| refuse("an array with a shape"))?;
+    let count = shape.iter().try_fold(4usize, |n, size| n.checked_mul(*size));
+    let range = numbers("data_offsets").ok_or_else(|| refuse("an array with data_offsets"))?;
+    let values = match range[..] {
+        [begin, end] if begin <= end && Some(end - begin) == count => data.get(begin..end),
+        _ => None,
+    };
+    let values = values.ok_or_else(|| refuse("inside of the file, as long as its shape says"))?;
+    let number = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+    Ok((shape, values.chunks_exact(4).map(number).collect()))
+}
+
+#[derive(Default)]
+struct Reader {
+    path: Vec<String>,
+    weights: Weights,
+}
+
+impl ModuleVisitor for Reader {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let tensor = param.val();
+        let values = tensor.to_data().iter::<f32>().collect();
+        self.weights.tensors.insert(self.path.join("."), (tensor.dims().to_vec(), values));
+    }
+}
+
+struct Writer<'a> {
+    path: Vec<String>,
+    weights: &'a Weights,
+    used: usize,
+    error: Option<Error>,
+}
+
+impl ModuleMapper for Writer<'_> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.join(".");
+        let dims = param.lazy_shape();
+        match self.weights.tensors.get(&name) {
+            Some((shape, values)) if shape[..] == dims[..] => {
+                self.used += 1;
+                let data = TensorData::new(values.clone(), shape.clone());
+                param.map(|old| {
+                    let tensor = Tensor::from_data(data, &old.device());
+                    tensor.set_require_grad(old.is_require_grad())
+                })
+            }
+            found => {
+                let got = found.map_or("nothing".into(), |(shape, _)| format!("{shape:?}"));
+                let expected = format!("{name} of {:?}", &dims[..]);
+                self.error.get_or_insert(Error::shape(OPERATION, expected, got));
+                param
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Whole networks: their size, their equivariance, their weights in a file.
+
+mod support;
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData};
+use sren::models::{Architecture, SimResNet, parameter_count};
+use sren::{Equivariance, Grid, Weights};
+use support::{assert_close, device, tensor, values};
+
+/// Two soft shapes off the centre, 32 x 32.
+fn images(device: &Device) -> Tensor<4> {
+    let pixel = |i: usize| {
+        let (n, y, x) = (i / 1024, (i / 32 % 32) as f32, (i % 32) as f32);
+        let blob = |cx: f32, cy: f32, s: f32| (-((x - cx).powi(2) + (y - cy).powi(2)) / s).exp();
+        let more = if n == 0 { blob(21.0, 17.0, 6.0) } else { blob(12.0, 22.0, 20.0) };
+        (blob(13.0, 12.0, 14.0) + more).min(1.0)
+    };
+    let data = TensorData::new((0..2 * 1024).map(pixel).collect::<Vec<f32>>(), [2, 32, 32, 1]);
+    Tensor::from_data(data, device)
+}
+
+fn network(arch: Architecture, kind: Equivariance, device: &Device) -> SimResNet {
+    arch.config(1, 10).with_equivariance(kind).init(device).unwrap()
+}
+
+#[test]
+fn sizes_are_those_of_the_originals() {
+    let size = |arch: Architecture, channels, classes| {
+        let net = arch.config(channels, classes).init(&Device::flex()).unwrap();
+        let costs = net.layer_costs(&Grid::pixels(56, 56)).unwrap();
+        let parameters: usize = costs.iter().map(|cost| cost.parameters).sum();
+        assert_eq!(parameters, parameter_count(&net));
+        (parameters, costs.iter().map(|cost| cost.multiply_adds).sum::<usize>() as f64 * 1e-9)
+    };
+    // torchvision's resnet18: 11,689,512 with 1000 classes on three channels.
+    assert_eq!(size(Architecture::Resnet18, 3, 1000).0, 11_689_512);
+    let (parameters, gflop) = size(Architecture::Resnet18, 1, 10);
+    assert_eq!(parameters, 11_175_370);
+    assert!((0.11..0.13).contains(&gflop), "{gflop}");
+    // Wide residual network 16-8: 10.96 million with 10 classes on three channels.
+    let (parameters, _) = size(Architecture::Wrn16_8, 3, 10);
+    assert!((10_900_000..11_050_000).contains(&parameters), "{parameters}");
+    assert!(size(Architecture::Small, 1, 10).0 < 200_000);
+}
+
+#[test]
+fn every_kind_answers_and_those_that_follow_turns_give_the_same_for_a_quarter_turn() {
+    let device = Device::flex();
+    for arch in [Architecture::Small, Architecture::Resnet18, Architecture::Resnet16] {
+        for kind in Equivariance::ALL {
+            device.seed(3);
+            let net = network(arch, kind, &device);
+            let x = images(&device);
+            let upright = net.forward(x.clone()).unwrap();
+            let turned = net.forward(x.swap_dims(1, 2).flip([2])).unwrap();
+            assert_eq!(upright.dims(), [2, 10]);
+            assert!(values(&upright).iter().all(|v| v.is_finite()));
+            if matches!(kind, Equivariance::Rotation | Equivariance::Similarity) {
+                assert_close(&format!("{arch:?} {kind:?}"), &turned, &upright, 1e-3);
+            }
+        }
+    }
+}
+
+#[test]
+fn feature_maps_turn_with_the_image_and_every_parameter_learns() {
+    let device = device();
+    let net = network(Architecture::Small, Equivariance::Similarity, &device);
+    let x = images(&device);
+    let plain = net.valid();
+    let turn = |x: Tensor<4>| x.swap_dims(1, 2).flip([2]);
+    let maps = |x: Tensor<4>| plain.feature_maps(x.clone(), &plain.frames(&x).unwrap()).unwrap();
+    let inner = x.clone().without_autodiff();
+    for ((upright, grid), (turned, _)) in maps(inner.clone()).into_iter().zip(maps(turn(inner))) {
+        assert_eq!(upright.dims()[1], grid.height);
+        assert_close("feature map", &turned, &turn(upright), 1e-3);
+    }
+    let gradients = net.forward(x).unwrap().square().sum().backward();
+    for (index, block) in net.blocks.iter().enumerate() {
+        let gradient = block.conv2.weight.val().grad(&gradients).unwrap();
+        assert!(values(&gradient).iter().any(|v| *v != 0.0), "block {index}");
+    }
+}
+
+#[test]
+fn weights_come_back_from_a_file_and_faults_are_named() {
+    let device = device();
+    let arch = Architecture::Small;
+    let trained = network(arch, Equivariance::Similarity, &device);
+    // A pass in training moves the running averages.
+    trained.forward(images(&device)).unwrap();
+    let weights = Weights::of(&trained);
+    assert!(weights.tensors.contains_key("blocks.0.conv1.weight"));
+    assert!(weights.tensors["norm.running_var"].1.iter().any(|v| *v != 1.0));
+    let bytes = weights.to_bytes();
+    assert_eq!(Weights::from_bytes(&bytes).unwrap(), weights);
+    let other = network(arch, Equivariance::Similarity, &device);
+    let loaded = Weights::from_bytes(&bytes).unwrap().apply(other).unwrap();
+    assert_eq!(Weights::of(&loaded), weights);
+    let x = images(&Device::flex());
+    let answer = |net: &SimResNet| values(&net.valid().forward(x.clone()).unwrap());
+    assert_eq!(answer(&loaded), answer(&trained));
+
+    for cut in [0, 7, 20, bytes.len() / 2, bytes.len() - 1] {
+        assert!(Weights::from_bytes(&bytes[..cut]).is_err(), "{cut}");
+    }
+    let refused = |weights: &Weights| {
+        let net = network(arch, Equivariance::Similarity, &device);
+        weights.apply(net).unwrap_err().to_string()
+    };
+    let mut fewer = weights.clone();
+    fewer.tensors.remove("head.bias");
+    assert_eq!(refused(&fewer), "safetensors: expected head.bias of [10], got nothing");
+    let mut more = weights.clone();
+    more.tensors.insert("x".into(), (vec![1], vec![0.0]));
+    assert!(refused(&more).contains("tensors of the network"));
+}
+
+#[test]
+fn wrong_images_and_settings_are_refused() {
+    let device = Device::flex();
+    let net = network(Architecture::Small, Equivariance::Similarity, &device);
+    let error = net.forward(tensor(1, [1, 32, 32, 3], &device)).unwrap_err().to_string();
+    assert_eq!(error, "SimResNet::frames: expected images of 1 channels, got 3");
+    let config = || Architecture::Small.config(1, 10);
+    assert!(config().with_dropout(1.0).init(&device).is_err());
+    let mut empty = config();
+    empty.stages.clear();
+    assert!(empty.init(&device).is_err());
+    assert!(Architecture::Small.config(1, 1).init(&device).is_err());
+    assert!("resnet17".parse::<Architecture>().is_err());
+    for arch in Architecture::ALL {
+        assert_eq!(arch.name().parse::<Architecture>().unwrap(), arch);
+    }
+}

@@ -73,7 +73,7 @@ pub struct FourierArgand {
 }
 
 impl FourierArgand {
-    /// The representation with the given coefficients: k1 = -order[0] first, k2 runs fastest.
+    /// The representation with the given coefficients: `k1 = -order[0]` first, k2 runs fastest.
     pub fn new(
         annulus: Annulus,
         power: f64,

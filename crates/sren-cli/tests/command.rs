@@ -130,6 +130,8 @@ fn wrong_usage_is_code_2() {
         &["no-such-command"],
         &["equivariance"],
         &["equivariance", "--pose", "--images", "0"],
+        &["eval", "no/such/run", "--images", "0"],
+        &["train", "--preset", "no-such-preset"],
         &[],
     ] {
         assert_eq!(sren(arguments).status.code(), Some(2), "{arguments:?}");

@@ -8,7 +8,7 @@ use sren::models::{SimResNet, parameter_count};
 use sren_data::{Mnist, Split, TestSet};
 use sren_lab::bench::with_threads;
 use sren_lab::training::{Recipe, RunFolder};
-use sren_lab::{Accuracy, Evaluation, LabError, accuracy, keep_freed_memory};
+use sren_lab::{Accuracy, Evaluation, LabError, accuracy};
 
 use crate::Failure;
 use crate::output::{print, print_json};
@@ -30,8 +30,8 @@ pub(crate) struct Eval {
     #[arg(long, value_name = "S")]
     scale: Option<f64>,
     /// Test images of each set, the first of them
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    images: usize,
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    images: u16,
     /// Number of threads [default: one a core]
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -46,18 +46,18 @@ fn set(name: &str) -> Result<String, String> {
 
 impl Eval {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        keep_freed_memory();
         let work = || -> Result<Evaluation, LabError> {
             if self.angle.is_none() && self.scale.is_none() {
                 let sets: Result<Vec<TestSet>, _> = self.sets.iter().map(|s| s.parse()).collect();
-                return evaluate(&self.run, &sets?, self.images);
+                return evaluate(&self.run, &sets?, self.images.into());
             }
             let (angle, scale) = (self.angle.unwrap_or(0.0), self.scale.unwrap_or(1.0));
             let transform = Similarity::new(scale, angle.to_radians(), [0.0; 2])?;
             let (network, recipe) = load(&self.run)?;
             let digits = Mnist::load(Split::Test)?;
-            let found =
-                accuracy(&network, &digits, &first(&digits, self.images), |_| Ok(transform))?;
+            let found = accuracy(&network, &digits, &first(&digits, self.images.into()), |_| {
+                Ok(transform)
+            })?;
             let name = format!("angle {angle} scale {scale}");
             Ok(summary(&network, &recipe, vec![(name, found)]))
         };

@@ -10,7 +10,7 @@ use sren::models::Architecture;
 use sren_data::TestSet;
 use sren_lab::bench::with_threads;
 use sren_lab::training::{Event, Outcome, Preset, Recipe, RunFolder, Trainer};
-use sren_lab::{Evaluation, keep_freed_memory, stop_wish};
+use sren_lab::{Evaluation, stop_wish};
 
 use super::eval::{evaluate, table};
 use crate::Failure;
@@ -61,8 +61,8 @@ pub(crate) struct Train {
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
     /// Test images of each set to evaluate on at the end
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    test_images: usize,
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    test_images: u16,
 }
 
 fn preset(name: &str) -> Result<Preset, String> {
@@ -79,7 +79,6 @@ fn arch(name: &str) -> Result<Architecture, String> {
 
 impl Train {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        keep_freed_memory();
         let stop = stop_wish();
         let (folder, recipe) = match &self.resume {
             Some(path) => RunFolder::open(path)?,
@@ -100,7 +99,7 @@ impl Train {
             match run.run(stop, &mut |event| progress.show(&event))? {
                 Outcome::Stopped => Ok(None),
                 Outcome::Done => {
-                    Ok(Some(evaluate(folder.path(), &TestSet::ALL, self.test_images)?))
+                    Ok(Some(evaluate(folder.path(), &TestSet::ALL, self.test_images.into())?))
                 }
             }
         };

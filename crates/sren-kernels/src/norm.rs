@@ -1,10 +1,10 @@
 //! Batch norm on channels-last rows, with what usually follows it fused in:
 //!
 //! ```text
-//! out = relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual)
+//! out = gate relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual)
 //! ```
-//! `relu` and `residual` are options. With a list of active rows, mean and variance are those of
-//! the active rows and all other rows of the output and of the gradients are exactly zero.
+//! `gate`, `relu` and `residual` are options. With a list of active rows, mean and variance are
+//! those of the active rows and all other rows of the output and of the gradients are exactly zero.
 
 use rayon::prelude::*;
 
@@ -50,6 +50,15 @@ pub struct Affine<'a> {
     pub gamma: &'a [f32],
     /// `[channels]`.
     pub beta: &'a [f32],
+}
+
+/// Which rows count, and how much.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mask<'a> {
+    /// The rows that count, ascending; without a list, all.
+    pub active: Option<&'a [u32]>,
+    /// Factor of each row of the output, `[rows]`, 0 or greater.
+    pub gate: Option<&'a [f32]>,
 }
 
 impl Statistics {
@@ -131,10 +140,10 @@ impl BatchNorm {
         affine: Affine,
         statistics: &Statistics,
         residual: Option<&[f32]>,
-        active: Option<&[u32]>,
+        mask: Mask,
     ) -> Result<Vec<f32>> {
         const OPERATION: &str = "BatchNorm::forward";
-        let rows = self.check_rows(OPERATION, x, active)?;
+        let rows = self.check_mask(OPERATION, x, mask)?;
         self.check_channels(OPERATION, affine, statistics)?;
         if let Some(residual) = residual {
             check_len(OPERATION, "residual", residual, x.len())?;
@@ -148,22 +157,23 @@ impl BatchNorm {
         // Unlike `max`, lets not-a-number through: a diverged training shall be seen.
         let clip = |value: f32| if value < floor { floor } else { value };
         let mut output = vec![0.0; x.len()];
-        let (wide, rows) = rows.widened(c);
+        let (wide, rows) = if mask.gate.is_some() { (c, rows) } else { rows.widened(c) };
         let (scale, shift) = (scale.repeat(wide / c), shift.repeat(wide / c));
         rows.for_each_mut(&mut output, wide, |row, out| {
             // Slices of one length: the loops need no checks and become vectors.
             let (scale, shift) = (&scale[..wide], &shift[..wide]);
             let (x, out) = (&x[row * wide..][..wide], &mut out[..wide]);
+            let gate = mask.gate.map_or(1.0, |gate| gate[row]);
             match residual {
                 None => {
                     for i in 0..wide {
-                        out[i] = clip(scale[i] * x[i] + shift[i]);
+                        out[i] = gate * clip(scale[i] * x[i] + shift[i]);
                     }
                 }
                 Some(residual) => {
                     let residual = &residual[row * wide..][..wide];
                     for i in 0..wide {
-                        out[i] = clip(scale[i] * x[i] + shift[i] + residual[i]);
+                        out[i] = gate * clip(scale[i] * x[i] + shift[i] + residual[i]);
                     }
                 }
             }
@@ -183,10 +193,10 @@ impl BatchNorm {
         statistics: &Statistics,
         grad_output: &[f32],
         need_residual: bool,
-        active: Option<&[u32]>,
+        mask: Mask,
     ) -> Result<NormGradients> {
         const OPERATION: &str = "BatchNorm::backward";
-        let rows = self.check_rows(OPERATION, x, active)?;
+        let rows = self.check_mask(OPERATION, x, mask)?;
         self.check_channels(OPERATION, affine, statistics)?;
         check_len(OPERATION, "grad_output", grad_output, x.len())?;
         if self.relu {
@@ -201,18 +211,21 @@ impl BatchNorm {
         }
         let c = self.channels;
         let total = rows.count().max(1) as f64;
-        let (wide, rows) = rows.widened(c);
-        // First the gradient that the ReLU lets through, which is that of the residual too.
+        let (wide, rows) = if mask.gate.is_some() { (c, rows) } else { rows.widened(c) };
+        // First the gradient that gate and ReLU let through, which is that of the residual too.
         let mut input = vec![0.0; x.len()];
         rows.for_each_mut(&mut input, wide, |row, out| {
             let (g, out) = (&grad_output[row * wide..][..wide], &mut out[..wide]);
+            let gate = mask.gate.map_or(1.0, |gate| gate[row]);
             if self.relu {
                 let y = &output[row * wide..][..wide];
                 for i in 0..wide {
-                    out[i] = if y[i] <= 0.0 { 0.0 } else { g[i] };
+                    out[i] = if y[i] <= 0.0 { 0.0 } else { gate * g[i] };
                 }
             } else {
-                out.copy_from_slice(g);
+                for i in 0..wide {
+                    out[i] = gate * g[i];
+                }
             }
         });
         let residual = need_residual.then(|| input.clone());
@@ -271,6 +284,19 @@ impl BatchNorm {
             }
         }
         Ok(Rows { total, active })
+    }
+
+    fn check_mask<'a>(
+        &self,
+        operation: &'static str,
+        x: &[f32],
+        mask: Mask<'a>,
+    ) -> Result<Rows<'a>> {
+        let rows = self.check_rows(operation, x, mask.active)?;
+        if let Some(gate) = mask.gate {
+            check_len(operation, "gate", gate, rows.total)?;
+        }
+        Ok(rows)
     }
 
     fn check_channels(

@@ -1,10 +1,10 @@
-//! Batch norm against numeric gradients of its definition in f64, with and without active rows,
+//! Batch norm against numeric gradients of its definition in f64, with and without active rows, gate,
 //! ReLU and residual; running averages; refusals.
 
 mod definition;
 
 use definition::{Random, close};
-use sren_kernels::norm::{Affine, BatchNorm, Statistics};
+use sren_kernels::norm::{Affine, BatchNorm, Mask, Statistics};
 
 const EPSILON: f64 = 1e-3;
 
@@ -18,6 +18,7 @@ struct Case {
     beta: Vec<f64>,
     residual: Option<Vec<f64>>,
     active: Option<Vec<u32>>,
+    gate: Option<Vec<f32>>,
 }
 
 fn single(values: &[f64]) -> Vec<f32> {
@@ -33,7 +34,9 @@ impl Case {
         let residual = (options & 2 > 0).then(|| values(rows * channels));
         let active =
             (options & 4 > 0).then(|| (0..rows as u32).filter(|_| random.unit() < 0.4).collect());
-        Self { channels, relu: options & 1 > 0, x, gamma, beta, residual, active }
+        let gate =
+            (options & 8 > 0).then(|| (0..rows).map(|_| 0.1 + random.unit() as f32).collect());
+        Self { channels, relu: options & 1 > 0, x, gamma, beta, residual, active, gate }
     }
 
     fn rows(&self) -> Vec<usize> {
@@ -57,7 +60,8 @@ impl Case {
                 let normed = (value - mean) / (variance + EPSILON).sqrt();
                 let residual = self.residual.as_ref().map_or(0.0, |r| r[at]);
                 let sum = self.gamma[i] * normed + self.beta[i] + residual;
-                out[at] = if self.relu { sum.max(0.0) } else { sum };
+                let gate = self.gate.as_ref().map_or(1.0, |gate| gate[*row] as f64);
+                out[at] = gate * if self.relu { sum.max(0.0) } else { sum };
             }
         }
         out
@@ -89,22 +93,22 @@ impl Case {
 #[test]
 fn outputs_and_gradients_follow_the_definition() {
     let mut random = Random::new(11);
-    for options in 0..8 {
+    for options in 0..16 {
         for (rows, channels) in [(40, 3), (9, 17)] {
             let case = Case::random(&mut random, rows, channels, options);
             let grad = random.values(rows * channels);
             let label = |part: &str| format!("{part} of {rows}x{channels}, options {options}");
             let norm = BatchNorm::new(channels, EPSILON as f32, case.relu).unwrap();
             let (x, gamma, beta) = (single(&case.x), single(&case.gamma), single(&case.beta));
-            let (residual, active) = (case.residual.as_deref().map(single), case.active.as_deref());
+            let residual = case.residual.as_deref().map(single);
+            let mask = Mask { active: case.active.as_deref(), gate: case.gate.as_deref() };
             let affine = Affine { gamma: &gamma, beta: &beta };
-            let statistics = norm.statistics(&x, active).unwrap();
+            let statistics = norm.statistics(&x, mask.active).unwrap();
             assert_eq!(statistics.count, case.rows().len());
-            let output =
-                norm.forward(&x, affine, &statistics, residual.as_deref(), active).unwrap();
+            let output = norm.forward(&x, affine, &statistics, residual.as_deref(), mask).unwrap();
             close(&output, &case.output(), 1e-5, &label("output"));
             let need = residual.is_some();
-            let got = norm.backward(&x, &output, affine, &statistics, &grad, need, active).unwrap();
+            let got = norm.backward(&x, &output, affine, &statistics, &grad, need, mask).unwrap();
             close(&got.input, &case.numeric(&grad, |c| &mut c.x), 2e-5, &label("input"));
             close(&got.gamma, &case.numeric(&grad, |c| &mut c.gamma), 2e-5, &label("gamma"));
             close(&got.beta, &case.numeric(&grad, |c| &mut c.beta), 2e-5, &label("beta"));
@@ -178,11 +182,14 @@ fn wrong_arguments_are_refused() {
     let affine = Affine { gamma: &[1.0; 3], beta: &[0.0; 3] };
     let short = Affine { gamma: &[1.0; 2], beta: &[0.0; 3] };
     let x = [0.5; 6];
-    assert!(norm.forward(&x, short, &good, None, None).is_err());
-    assert!(norm.forward(&x, affine, &good, Some(&[0.0; 3]), None).is_err());
-    assert!(norm.backward(&x, &[0.0; 5], affine, &good, &x, false, None).is_err());
-    assert!(norm.backward(&x, &x, affine, &good, &x[..3], false, None).is_err());
-    assert!(norm.backward(&x, &x, affine, &good, &x, false, Some(&[0])).is_err());
+    assert!(norm.forward(&x, short, &good, None, Mask::default()).is_err());
+    assert!(norm.forward(&x, affine, &good, Some(&[0.0; 3]), Mask::default()).is_err());
+    assert!(norm.backward(&x, &[0.0; 5], affine, &good, &x, false, Mask::default()).is_err());
+    assert!(norm.backward(&x, &x, affine, &good, &x[..3], false, Mask::default()).is_err());
+    let one = Mask { active: Some(&[0]), gate: None };
+    assert!(norm.backward(&x, &x, affine, &good, &x, false, one).is_err());
+    let long = Mask { active: None, gate: Some(&[1.0; 3]) };
+    assert!(norm.forward(&x, affine, &good, None, long).is_err());
 }
 
 #[test]
@@ -190,6 +197,7 @@ fn not_a_number_is_not_hidden_by_the_relu() {
     let norm = BatchNorm::new(1, 1e-5, true).unwrap();
     let statistics = Statistics { mean: vec![0.0], variance: vec![1.0], count: 0 };
     let affine = Affine { gamma: &[1.0], beta: &[0.0] };
-    let output = norm.forward(&[f32::NAN, -1.0], affine, &statistics, None, None).unwrap();
+    let output =
+        norm.forward(&[f32::NAN, -1.0], affine, &statistics, None, Mask::default()).unwrap();
     assert!(output[0].is_nan() && output[1] == 0.0);
 }

@@ -22,7 +22,7 @@ impl Net {
         let frames = poses.frames(&images, &[grid], Equivariance::Similarity)?;
         let gate = frames.gate(&grid, &images.device())?;
         let x = self.stem.forward(images, &self.stem.taps(&frames, &image)?)?;
-        let x = self.norm.forward(x, None)? * gate.clone(); // [n, 16, 16, 16]
+        let x = self.norm.forward(x, &frames.mask(&grid)?)?; // [n, 16, 16, 16], gated
         let x = self.conv.forward(x, &self.conv.taps(&frames, &grid)?)?;
         Ok(self.head.forward(pool::gated_mean(gelu(x) * gate.clone(), gate)?))
     }

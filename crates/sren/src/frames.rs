@@ -8,11 +8,13 @@
 use std::sync::Mutex;
 
 use burn::tensor::{Device, Tensor, TensorData};
+use sren_kernels::taps::active_positions;
 use sren_kernels::{PoseField, TapTable};
 use sren_math::Grid;
 
 use crate::equivariance::Equivariance;
 use crate::error::{Error, Result};
+use crate::norm::Mask;
 
 /// The frames of one batch: a pose field for each grid the network computes on, and the tap tables
 /// made from them so far. Networks with fine and coarse frames hold two of these.
@@ -22,6 +24,7 @@ pub struct Frames {
     active_only: bool,
     fields: Vec<PoseField>,
     tables: Mutex<Vec<(TapsKey, TapTable)>>,
+    masks: Mutex<Vec<(Grid, Mask)>>,
 }
 
 /// What decides a tap table, but for the poses.
@@ -54,7 +57,13 @@ impl Frames {
         }
         let freeze = |field| equivariance.freeze(field);
         let fields = fields.into_iter().map(freeze).collect::<Result<_>>()?;
-        Ok(Self { equivariance, active_only: false, fields, tables: Mutex::default() })
+        Ok(Self {
+            equivariance,
+            active_only: false,
+            fields,
+            tables: Mutex::default(),
+            masks: Mutex::default(),
+        })
     }
 
     /// Frames of a plain CNN for `batch` images: nothing is followed.
@@ -66,7 +75,7 @@ impl Frames {
     /// Whether layers compute only at positions of confidence > 0 and give exact zeros elsewhere.
     pub fn with_active_only(mut self, active_only: bool) -> Self {
         self.active_only = active_only;
-        self.tables = Mutex::default();
+        (self.tables, self.masks) = (Mutex::default(), Mutex::default());
         self
     }
 
@@ -93,6 +102,22 @@ impl Frames {
         let field = self.field(grid)?;
         let shape = [field.batch(), grid.height, grid.width, 1];
         Ok(Tensor::from_data(TensorData::new(field.confidence().to_vec(), shape), device))
+    }
+
+    /// The positions of `grid` that count and, unless it is open everywhere, their gate.
+    pub fn mask(&self, grid: &Grid) -> Result<Mask> {
+        let mut masks = self.masks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, mask)) = masks.iter().find(|(known, _)| known == grid) {
+            return Ok(mask.clone());
+        }
+        let field = self.field(grid)?;
+        let open = field.confidence().iter().all(|confidence| *confidence == 1.0);
+        let mask = Mask {
+            active: self.active_only.then(|| active_positions(field)),
+            gate: (!open).then(|| field.confidence().into()),
+        };
+        masks.push((*grid, mask.clone()));
+        Ok(mask)
     }
 
     /// The taps of a layer that reads `input` and writes `output`. A relative-pose kernel needs

@@ -15,7 +15,7 @@ pub use conv::{SimConv2d, SimConv2dConfig};
 pub use equivariance::Equivariance;
 pub use error::{Error, Result};
 pub use frames::Frames;
-pub use norm::{MaskedBatchNorm, MaskedBatchNormConfig};
+pub use norm::{Mask, MaskedBatchNorm, MaskedBatchNormConfig};
 pub use pose::{PoseEstimator, PoseEstimatorConfig};
 pub use sren_kernels::{PoseField, TapTable};
 pub use sren_math::{

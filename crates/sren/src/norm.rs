@@ -30,8 +30,8 @@ pub struct MaskedBatchNormConfig {
     pub relu: bool,
 }
 
-/// `relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual)`, channels last; ReLU and
-/// residual are options. With a list of active positions the statistics are theirs, and all other
+/// `gate relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual)`, channels last; gate,
+/// ReLU and residual are options. With a list of active positions the statistics are theirs, and all other
 /// positions of the output are exactly zero. Made by [`MaskedBatchNormConfig`].
 ///
 /// Like Burn's own batch norm it normalises by the batch on an autodiff device, unless frozen, and
@@ -79,12 +79,20 @@ impl MaskedBatchNormConfig {
     }
 }
 
+/// Which positions count, and how much. The default: all, the same.
+/// [`Frames::mask`](crate::Frames::mask) has that of a batch of images.
+#[derive(Debug, Clone, Default)]
+pub struct Mask {
+    /// The positions that count, numbered through `[n, h, w]`, ascending; without a list, all.
+    pub active: Option<Arc<[u32]>>,
+    /// Factor of each position, `[n, h, w]`, 0 or greater.
+    pub gate: Option<Arc<[f32]>>,
+}
+
 impl MaskedBatchNorm {
-    /// Normalises `[n, h, w, c]` over the positions of `active` (numbered through `[n, h, w]`,
-    /// ascending, as [`TapTable::shared_active`](crate::TapTable::shared_active) gives them) or,
-    /// without a list, over all.
-    pub fn forward(&self, input: Tensor<4>, active: Option<Arc<[u32]>>) -> Result<Tensor<4>> {
-        self.normalise(input, None, active)
+    /// Normalises `[n, h, w, c]` over the active positions of `mask`, then gates.
+    pub fn forward(&self, input: Tensor<4>, mask: &Mask) -> Result<Tensor<4>> {
+        self.normalise(input, None, mask)
     }
 
     /// [`forward`](Self::forward) with `residual` `[n, h, w, c]` added before the ReLU.
@@ -92,16 +100,16 @@ impl MaskedBatchNorm {
         &self,
         input: Tensor<4>,
         residual: Tensor<4>,
-        active: Option<Arc<[u32]>>,
+        mask: &Mask,
     ) -> Result<Tensor<4>> {
-        self.normalise(input, Some(residual), active)
+        self.normalise(input, Some(residual), mask)
     }
 
     fn normalise(
         &self,
         input: Tensor<4>,
         residual: Option<Tensor<4>>,
-        active: Option<Arc<[u32]>>,
+        mask: &Mask,
     ) -> Result<Tensor<4>> {
         const OPERATION: &str = "MaskedBatchNorm::forward";
         let [channels] = self.gamma.dims();
@@ -110,16 +118,14 @@ impl MaskedBatchNorm {
         if let Some(residual) = &residual {
             check_input(OPERATION, residual, input.dims())?;
         }
-        if let Some(list) = &active {
-            check_active(OPERATION, list, n * h * w)?;
-        }
+        check_mask(OPERATION, mask, n * h * w)?;
         let norm = BatchNorm::new(channels, self.epsilon as f32, self.relu)?;
-        let plan = NormPlan { norm, relu: self.relu, active };
+        let plan = NormPlan { norm, relu: self.relu, mask: mask.clone() };
         if !input.device().is_autodiff() {
             return Ok(self.infer(input, residual, plan));
         }
         if !self.training.is_enabled() {
-            return Ok(self.infer_on_graph(input, residual, plan.active));
+            return Ok(self.infer_on_graph(input, residual, &plan.mask));
         }
         Ok(self.train_step(input, residual, plan))
     }
@@ -132,7 +138,7 @@ impl MaskedBatchNorm {
     ) -> Tensor<4> {
         let device = input.device();
         let [n, h, w, _] = input.dims();
-        let count = plan.active.as_ref().map_or(n * h * w, |list| list.len());
+        let count = plan.mask.active.as_ref().map_or(n * h * w, |list| list.len());
         let (output, mean, variance) = <Dispatch as SimilarityOps>::norm_train(
             input.into_dispatch(),
             self.gamma.val().into_dispatch(),
@@ -172,7 +178,7 @@ impl MaskedBatchNorm {
         &self,
         input: Tensor<4>,
         residual: Option<Tensor<4>>,
-        active: Option<Arc<[u32]>>,
+        mask: &Mask,
     ) -> Tensor<4> {
         let device = input.device();
         let [n, h, w, channels] = input.dims();
@@ -188,17 +194,30 @@ impl MaskedBatchNorm {
         if self.relu {
             output = activation::relu(output);
         }
-        if let Some(list) = active {
-            let mut mask = vec![0.0f32; n * h * w];
-            list.iter().for_each(|&position| mask[position as usize] = 1.0);
-            output = output * Tensor::from_data(TensorData::new(mask, [n, h, w, 1]), &device);
-        }
-        output
+        let gate = |position: usize| mask.gate.as_ref().map_or(1.0, |gate| gate[position]);
+        let factors: Vec<f32> = match &mask.active {
+            None if mask.gate.is_none() => return output,
+            None => (0..n * h * w).map(gate).collect(),
+            Some(list) => {
+                let mut factors = vec![0.0; n * h * w];
+                list.iter().for_each(|&at| factors[at as usize] = gate(at as usize));
+                factors
+            }
+        };
+        output * Tensor::from_data(TensorData::new(factors, [n, h, w, 1]), &device)
     }
 }
 
-/// Refuses a list that does not name positions below `positions` in ascending order.
-fn check_active(operation: &'static str, list: &[u32], positions: usize) -> Result<()> {
+/// Refuses a list that does not name positions below `positions` in ascending order, and a gate of
+/// another length.
+fn check_mask(operation: &'static str, mask: &Mask, positions: usize) -> Result<()> {
+    if let Some(gate) = &mask.gate
+        && gate.len() != positions
+    {
+        let expected = format!("a gate of {positions} positions");
+        return Err(Error::shape(operation, expected, gate.len().to_string()));
+    }
+    let Some(list) = &mask.active else { return Ok(()) };
     let ascending = list.windows(2).all(|pair| pair[0] < pair[1]);
     let last = list.last().copied();
     if ascending && last.is_none_or(|last| (last as usize) < positions) {

@@ -4,7 +4,9 @@ mod support;
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
-use sren::{Equivariance, Frames, Grid, MaskedBatchNormConfig, Result, SimConv2dConfig, pool};
+use sren::{
+    Equivariance, Frames, Grid, Mask, MaskedBatchNormConfig, Result, SimConv2dConfig, pool,
+};
 use support::{assert_close, device, poses, tensor, values};
 
 /// d loss / d x by central differences, loss summed in f64.
@@ -91,12 +93,15 @@ fn of_the_batch_norm() -> Result<()> {
     const STEP: f32 = 5e-4; // small, to step over few of the ReLU's kinks
     let (device, shape) = (device(), [2, 3, 4, 5]);
     let active: std::sync::Arc<[u32]> = (0..24).filter(|i| i % 3 != 1).collect();
-    for (relu, residual, active) in [
-        (false, false, None),
-        (false, true, None),
-        (true, true, None),
-        (false, true, Some(active.clone())),
-        (true, true, Some(active)),
+    let gate: std::sync::Arc<[f32]> = (0..24).map(|i| 0.2 + 0.03 * i as f32).collect();
+    for (relu, residual, mask) in [
+        (false, false, Mask::default()),
+        (false, true, Mask::default()),
+        (true, true, Mask::default()),
+        (false, true, Mask { active: Some(active.clone()), gate: None }),
+        (true, true, Mask { active: Some(active.clone()), gate: None }),
+        (false, false, Mask { active: None, gate: Some(gate.clone()) }),
+        (true, true, Mask { active: Some(active), gate: Some(gate) }),
     ] {
         let norm = MaskedBatchNormConfig::new(5).with_relu(relu).init(&device)?;
         let with = |gamma: &Tensor<1>, beta: &Tensor<1>| {
@@ -109,8 +114,8 @@ fn of_the_batch_norm() -> Result<()> {
         let x = tensor(3, shape, &device).require_grad();
         let r = tensor(4, shape, &device).require_grad();
         let run = |norm: &sren::MaskedBatchNorm, x: Tensor<4>, r: Tensor<4>| match residual {
-            true => norm.forward_residual(x, r, active.clone()).unwrap(),
-            false => norm.forward(x, active.clone()).unwrap(),
+            true => norm.forward_residual(x, r, &mask).unwrap(),
+            false => norm.forward(x, &mask).unwrap(),
         };
         let upstream = tensor(5, shape, &device);
         let loss = |output: Tensor<4>| weighted_sum(&output, &upstream);
@@ -118,7 +123,7 @@ fn of_the_batch_norm() -> Result<()> {
         let output = run(&trained, x.clone(), r.clone());
         let gradients = (output * upstream.clone()).sum().backward();
 
-        let what = format!("relu {relu}, residual {residual}, active {}", active.is_some());
+        let what = format!("relu {relu}, residual {residual}, {mask:?}");
         let frozen = |x: &Tensor<4>| x.clone().detach();
         let dx = numeric(&x, STEP, |x| loss(run(&trained, x, frozen(&r))));
         assert_close(&format!("{what}: x"), &x.grad(&gradients).unwrap(), &dx, 1e-2);

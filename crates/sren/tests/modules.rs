@@ -5,8 +5,8 @@ mod support;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use sren::{
-    Equivariance, Error, Frames, Grid, MaskedBatchNorm, MaskedBatchNormConfig, PoseField, Result,
-    SimConv2d, SimConv2dConfig, pool,
+    Equivariance, Error, Frames, Grid, Mask, MaskedBatchNorm, MaskedBatchNormConfig, PoseField,
+    Result, SimConv2d, SimConv2dConfig, pool,
 };
 use support::{assert_close, device, poses, tensor};
 
@@ -38,10 +38,10 @@ impl Stack {
         let [_, height, width, _] = x.dims();
         let taps = self.stem.taps(frames, &Grid::pixels(height, width))?;
         let grid = *taps.output_grid();
-        let active = taps.shared_active();
-        let x = self.norm.forward(self.stem.forward(x, &taps)?, active.clone())?;
+        let mask = Mask { active: taps.shared_active(), gate: None };
+        let x = self.norm.forward(self.stem.forward(x, &taps)?, &mask)?;
         let y = self.conv.forward(x.clone(), &self.conv.taps(frames, &grid)?)?;
-        self.residual.forward_residual(y, x, active)
+        self.residual.forward_residual(y, x, &mask)
     }
 
     /// `[n, 16]`.
@@ -223,10 +223,14 @@ fn what_does_not_fit_is_refused_with_an_error() -> Result<()> {
 
     let norm = MaskedBatchNormConfig::new(3).init(&device)?;
     let x = || tensor(1, [2, 2, 2, 3], &device);
-    assert!(norm.forward(tensor(1, [2, 2, 2, 4], &device), None).is_err());
-    assert!(norm.forward_residual(x(), tensor(1, [2, 2, 1, 3], &device), None).is_err());
-    assert!(norm.forward(x(), Some([3, 1].into())).is_err());
-    assert!(norm.forward(x(), Some([8].into())).is_err());
+    assert!(norm.forward(tensor(1, [2, 2, 2, 4], &device), &Mask::default()).is_err());
+    assert!(
+        norm.forward_residual(x(), tensor(1, [2, 2, 1, 3], &device), &Mask::default()).is_err()
+    );
+    for active in [&[3u32, 1][..], &[8]] {
+        assert!(norm.forward(x(), &Mask { active: Some(active.into()), gate: None }).is_err());
+    }
+    assert!(norm.forward(x(), &Mask { active: None, gate: Some([1.0; 7].into()) }).is_err());
     assert!(pool::gated_mean(x(), tensor(1, [2, 2, 2, 3], &device)).is_err());
     assert!(pool::global_max(Tensor::zeros([2, 0, 2, 3], &device)).is_err());
 

@@ -6,7 +6,7 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
 use sren::models::SimBlockConfig;
-use sren::{Grid, Result};
+use sren::{Grid, Mask, Result};
 
 use super::layer::{BATCH, random_frames};
 use super::timing::with_threads;
@@ -75,10 +75,12 @@ fn measure(
         drop(block.conv1.forward(x.clone(), &taps)?.backward());
         let simconv = start.elapsed();
         let start = Instant::now();
-        drop(block.norm1.forward(x.clone(), None)?.backward());
+        drop(block.norm1.forward(x.clone(), &Mask::default())?.backward());
         let norm = start.elapsed();
         let start = Instant::now();
-        drop(block.norm2.forward_residual(x.clone(), residual.clone(), None)?.backward());
+        drop(
+            block.norm2.forward_residual(x.clone(), residual.clone(), &Mask::default())?.backward(),
+        );
         let residual = start.elapsed();
         // The first round warms up.
         if repetition > 0 {

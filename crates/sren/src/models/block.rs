@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use sren_math::Grid;
 
 use crate::error::{Error, Result};
-use crate::{Frames, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig};
+use crate::{Frames, Mask, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig};
 
 /// Configuration of a [residual block](SimBlock).
 #[derive(Config, Debug)]
@@ -93,28 +93,20 @@ impl SimBlock {
     /// `[n, h, w, c_in]` on `grid` -> `[n, h / stride, w / stride, c_out]` and its grid.
     pub fn forward(&self, x: Tensor<4>, frames: &Frames, grid: &Grid) -> Result<(Tensor<4>, Grid)> {
         let taps = self.conv1.taps(frames, grid)?;
-        let (out, active) = (*taps.output_grid(), taps.shared_active());
+        let out = *taps.output_grid();
+        let mask = frames.mask(&out)?;
         // [n, h, w, c_in] -> [n, h / stride, w / stride, c_out]
         let y = self.conv1.forward(x.clone(), &taps)?;
-        let y = gated(self.norm1.forward(y, active.clone())?, frames, &out)?;
+        let y = self.norm1.forward(y, &mask)?;
         let y = self.dropout.as_ref().map_or(y.clone(), |dropout| dropout.forward(y));
         let y = self.conv2.forward(y, &self.conv2.taps(frames, &out)?)?;
         let x = match &self.shortcut {
             None => x,
             Some(Shortcut { conv, norm }) => {
-                norm.forward(conv.forward(x, &conv.taps(frames, grid)?)?, active.clone())?
+                let ungated = Mask { gate: None, ..mask.clone() };
+                norm.forward(conv.forward(x, &conv.taps(frames, grid)?)?, &ungated)?
             }
         };
-        Ok((gated(self.norm2.forward_residual(y, x, active)?, frames, &out)?, out))
+        Ok((self.norm2.forward_residual(y, x, &mask)?, out))
     }
-}
-
-/// Features multiplied with the gate, so that what has no pose says nothing. A gate that is open
-/// everywhere, as in frames that follow nothing, costs nothing.
-pub(super) fn gated(x: Tensor<4>, frames: &Frames, grid: &Grid) -> Result<Tensor<4>> {
-    if frames.field(grid)?.confidence().iter().all(|confidence| *confidence == 1.0) {
-        return Ok(x);
-    }
-    let gate = frames.gate(grid, &x.device())?;
-    Ok(x * gate)
 }

@@ -6,7 +6,7 @@ use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use sren_math::Grid;
 
-use super::block::{SimBlock, SimBlockConfig, gated};
+use super::block::{SimBlock, SimBlockConfig};
 use crate::error::{Error, Result};
 use crate::{
     Equivariance, Frames, MaskedBatchNorm, MaskedBatchNormConfig, PoseEstimator,
@@ -225,7 +225,7 @@ impl SimResNet {
         let taps = self.stem.taps(frames, &Grid::pixels(h, w))?;
         let grid = *taps.output_grid();
         // [n, h, w, c] -> [n, h / stride, w / stride, stem_channels]
-        let x = self.norm.forward(self.stem.forward(images, &taps)?, taps.shared_active())?;
-        Ok((gated(x, frames, &grid)?, grid))
+        let x = self.norm.forward(self.stem.forward(images, &taps)?, &frames.mask(&grid)?)?;
+        Ok((x, grid))
     }
 }

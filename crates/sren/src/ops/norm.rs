@@ -1,7 +1,5 @@
 //! Batch norm over active positions as an operator.
 
-use std::sync::Arc;
-
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -9,17 +7,24 @@ use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Flex, backend_extension};
-use sren_kernels::norm::{Affine, BatchNorm, Statistics};
+use sren_kernels::norm::{self, Affine, BatchNorm, Statistics};
 
 use super::Operand;
 use super::storage::{Contiguous, CpuTensor, TrackedTensor, sizes, tensor};
+use crate::norm::Mask;
 
-/// A batch norm and the positions it is over (all, where there is no list).
+/// A batch norm and the positions it is over.
 #[derive(Debug, Clone)]
 pub(crate) struct NormPlan {
     pub(crate) norm: BatchNorm,
     pub(crate) relu: bool,
-    pub(crate) active: Option<Arc<[u32]>>,
+    pub(crate) mask: Mask,
+}
+
+impl NormPlan {
+    fn mask(&self) -> norm::Mask<'_> {
+        norm::Mask { active: self.mask.active.as_deref(), gate: self.mask.gate.as_deref() }
+    }
 }
 
 /// A batch norm with given mean and variance.
@@ -67,7 +72,7 @@ pub(super) fn forward(
     plan: &NormPlan,
 ) -> (CpuTensor, Statistics) {
     let values = Contiguous::of(input);
-    let statistics = plan.norm.statistics(values.values(), plan.active.as_deref()).expect(CHECKED);
+    let statistics = plan.norm.statistics(values.values(), plan.mask().active).expect(CHECKED);
     (normalise(input, gamma, beta, residual, &statistics, plan), statistics)
 }
 
@@ -84,8 +89,7 @@ fn normalise(
     let residual = residual.map(Contiguous::of);
     let residual = residual.as_ref().map(Contiguous::values);
     let affine = Affine { gamma: gamma.values(), beta: beta.values() };
-    let active = plan.active.as_deref();
-    let output = plan.norm.forward(input.values(), affine, statistics, residual, active);
+    let output = plan.norm.forward(input.values(), affine, statistics, residual, plan.mask());
     tensor(output.expect(CHECKED), shape)
 }
 
@@ -173,7 +177,7 @@ impl<const N: usize> Backward<Flex, N> for NormStep {
         let output = output.as_ref().map(Contiguous::of);
         let residual_node = ops.parents.get(3).cloned().flatten();
         // A sum alone hands its gradient on as it is.
-        let passes = !plan.relu && plan.active.is_none();
+        let passes = !plan.relu && plan.mask.active.is_none() && plan.mask.gate.is_none();
         let gradients = plan
             .norm
             .backward(
@@ -183,7 +187,7 @@ impl<const N: usize> Backward<Flex, N> for NormStep {
                 &statistics,
                 grad_output.values(),
                 residual_node.is_some() && !passes,
-                plan.active.as_deref(),
+                plan.mask(),
             )
             .expect(CHECKED);
 

@@ -5,13 +5,16 @@
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use sren_math::Similarity;
+use serde::{Deserialize, Serialize};
+use sren_math::{Pose, Similarity};
 
 use crate::error::{DataError, Result};
 
 /// Streams of one seed, so that what is drawn for one purpose tells nothing of another.
 const SPLIT_STREAM: u64 = u64::MAX;
 const ORDER_STREAM: u64 = u64::MAX - 1;
+/// The first of those of pose jitter; the augmentation's begin at 0.
+const JITTER_STREAMS: u64 = 1 << 63;
 
 /// Random turns and scalings of training images, about the centre.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +36,26 @@ impl Augmentation {
         let scale = random.random_range(self.scale[0]..=self.scale[1]);
         Similarity::new(scale, angle, [0.0; 2])
             .map_err(|e| DataError::format("augmentation", e.expected, e.got))
+    }
+}
+
+/// Random turns and scalings of all frames of an image, which a network shall bear.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoseJitter {
+    /// Greatest turn to either side, in radians.
+    pub angle: f64,
+    /// Greatest change of ln scale to either side.
+    pub ln_scale: f64,
+}
+
+impl PoseJitter {
+    /// What the frames of image `index` are composed with in `epoch`.
+    pub fn draw(&self, seed: u64, epoch: usize, index: usize) -> Pose {
+        let mut random = generator(seed, epoch, JITTER_STREAMS + index as u64);
+        let angle = random.random_range(-self.angle..=self.angle);
+        let ln_scale = random.random_range(-self.ln_scale..=self.ln_scale);
+        Pose { scale: ln_scale.exp(), angle }
     }
 }
 

@@ -49,6 +49,11 @@ impl Idx {
     pub fn values(&self) -> &[u8] {
         &self.values
     }
+
+    /// The values alone.
+    pub fn into_values(self) -> Vec<u8> {
+        self.values
+    }
 }
 
 #[cfg(test)]

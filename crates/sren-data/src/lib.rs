@@ -1,6 +1,7 @@
 //! Images for sren: bundled MNIST, image files and folders; test sets, augmentation, batches.
 
 mod batch;
+mod dataset;
 mod epoch;
 mod error;
 mod files;
@@ -8,8 +9,9 @@ mod idx;
 mod mnist;
 mod test_set;
 
-pub use batch::{Batch, CANVAS};
-pub use epoch::{Augmentation, TrainingSplit};
+pub use batch::Batch;
+pub use dataset::{CANVAS, Dataset};
+pub use epoch::{Augmentation, PoseJitter, TrainingSplit};
 pub use error::{DataError, Result};
 pub use files::{decode_image, find_images, read_image};
 pub use idx::Idx;

@@ -7,9 +7,6 @@ use sren_math::Image;
 use crate::error::{DataError, Result};
 use crate::idx::Idx;
 
-/// Side of a digit image.
-const SIDE: usize = 28;
-
 /// Which part of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
@@ -53,6 +50,9 @@ pub struct Mnist {
 }
 
 impl Mnist {
+    /// Side of a digit image.
+    pub const SIDE: usize = 28;
+
     /// The bundled digits.
     pub fn load(split: Split) -> Result<Self> {
         let ([images, labels], count) = match split {
@@ -60,8 +60,9 @@ impl Mnist {
             Split::Test => (TEST, 10_000),
         };
         let pixels = Idx::parse(images.name, &unpack(&images)?, 3)?;
-        if pixels.sizes() != [count, SIDE, SIDE] {
-            let expected = format!("{count} images of {SIDE} x {SIDE}");
+        let side = Self::SIDE;
+        if pixels.sizes() != [count, Self::SIDE, Self::SIDE] {
+            let expected = format!("{count} images of {side} x {side}");
             return Err(DataError::format(images.name, expected, format!("{:?}", pixels.sizes())));
         }
         let digits = Idx::parse(labels.name, &unpack(&labels)?, 1)?;
@@ -92,10 +93,21 @@ impl Mnist {
 
     /// A digit, 28 x 28 with values 0..1, `None` beyond the last.
     pub fn image(&self, index: usize) -> Option<Image> {
-        let start = index.checked_mul(SIDE * SIDE)?;
-        let bytes = self.pixels.values().get(start..start + SIDE * SIDE)?;
+        let size = Self::SIDE * Self::SIDE;
+        let start = index.checked_mul(size)?;
+        let bytes = self.pixels.values().get(start..start + size)?;
         let data = bytes.iter().map(|v| f32::from(*v) / 255.0).collect();
-        Image::new(SIDE, SIDE, 1, data).ok()
+        Image::new(Self::SIDE, Self::SIDE, 1, data).ok()
+    }
+
+    /// The labels of all digits.
+    pub fn labels(&self) -> &[u8] {
+        self.labels.values()
+    }
+
+    /// The pixels of all digits, `[n, 28, 28]`.
+    pub fn into_pixels(self) -> Vec<u8> {
+        self.pixels.into_values()
     }
 }
 

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde::Serialize;
 use sren::Similarity;
 use sren::models::SimResNet;
-use sren_data::{Batch, Mnist};
+use sren_data::Dataset;
 
 use crate::error::Result;
 
@@ -40,20 +40,20 @@ pub fn plain_device() -> Device {
     Device::flex()
 }
 
-/// The accuracy of `network` on the digits `indices`, each transformed as `transform` says. The
+/// The accuracy of `network` on the images `indices`, each transformed as `transform` says. The
 /// network is one that does not train.
 pub fn accuracy(
     network: &SimResNet,
-    digits: &Mnist,
+    images: &Dataset,
     indices: &[usize],
     transform: impl Fn(usize) -> sren_data::Result<Similarity> + Sync,
 ) -> Result<Accuracy> {
     let device = plain_device();
     let mut right = 0;
     for indices in indices.chunks(BATCH) {
-        let batch = Batch::digits(digits, indices, &transform)?;
-        let images = Tensor::from_data(TensorData::new(batch.images, batch.shape), &device);
-        let told = network.forward(images)?.argmax(1).into_data();
+        let batch = images.batch(indices, &transform)?;
+        let input = Tensor::from_data(TensorData::new(batch.images, batch.shape), &device);
+        let told = network.forward(input)?.argmax(1).into_data();
         let told = told.iter::<i64>().zip(&batch.labels);
         right += told.filter(|(told, label)| *told == i64::from(**label)).count();
     }

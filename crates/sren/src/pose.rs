@@ -113,17 +113,20 @@ impl PoseEstimator {
         grids: &[Grid],
         equivariance: Equivariance,
     ) -> Result<Frames> {
-        let [n, h, w, c] = images.dims();
         if equivariance == Equivariance::None {
-            return Frames::plain(grids, n);
+            return Frames::plain(grids, images.dims()[0]);
         }
+        Frames::new(self.fields(images, grids)?, equivariance)
+    }
+
+    /// The pose fields of images `[n, h, w, c]` on each of `grids`.
+    pub fn fields(&self, images: &Tensor<4>, grids: &[Grid]) -> Result<Vec<PoseField>> {
+        let [n, h, w, c] = images.dims();
         let data = images.to_data().try_into_vec::<f32>().map_err(|e| {
-            Error::shape("PoseEstimator::frames", "a tensor of f32", format!("{e:?}"))
+            Error::shape("PoseEstimator::fields", "a tensor of f32", format!("{e:?}"))
         })?;
         let images = Images::new(&data, n, h, w, c)?;
-        let fields: Result<Vec<PoseField>> =
-            grids.iter().map(|grid| self.field(&images, grid)).collect();
-        Frames::new(fields?, equivariance)
+        grids.iter().map(|grid| self.field(&images, grid)).collect()
     }
 
     /// What is prepared for `grid`, made when first asked for.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sren::Similarity;
 use sren::models::{SimResNet, parameter_count};
-use sren_data::{Mnist, Split, TestSet};
+use sren_data::{Dataset, Split, TestSet};
 use sren_lab::bench::with_threads;
 use sren_lab::training::{Recipe, RunFolder};
 use sren_lab::{Accuracy, Evaluation, LabError, accuracy};
@@ -54,7 +54,7 @@ impl Eval {
             let (angle, scale) = (self.angle.unwrap_or(0.0), self.scale.unwrap_or(1.0));
             let transform = Similarity::new(scale, angle.to_radians(), [0.0; 2])?;
             let (network, recipe) = load(&self.run)?;
-            let digits = Mnist::load(Split::Test)?;
+            let digits = Dataset::mnist(Split::Test)?;
             let found = accuracy(&network, &digits, &first(&digits, self.images.into()), |_| {
                 Ok(transform)
             })?;
@@ -81,7 +81,7 @@ pub(crate) fn evaluate(
     images: usize,
 ) -> Result<Evaluation, LabError> {
     let (network, recipe) = load(path)?;
-    let digits = Mnist::load(Split::Test)?;
+    let digits = Dataset::mnist(Split::Test)?;
     let indices = first(&digits, images);
     let mut found = Vec::new();
     for set in sets {
@@ -91,7 +91,7 @@ pub(crate) fn evaluate(
     Ok(summary(&network, &recipe, found))
 }
 
-fn first(digits: &Mnist, images: usize) -> Vec<usize> {
+fn first(digits: &Dataset, images: usize) -> Vec<usize> {
     (0..digits.len().min(images)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The pose field of a batch: what the estimator hands to the similarity convolution.
 
-use sren_math::Grid;
+use sren_math::{Grid, Pose};
 
 use crate::error::{KernelError, Result};
 
@@ -105,6 +105,29 @@ impl PoseField {
     pub fn without_angle(mut self) -> Self {
         self.angle.fill(0.0);
         self
+    }
+
+    /// The same field with all poses of image i turned and scaled by `by[i]`, as if the image's
+    /// frames had been drawn with another hand: layers on it stay equivariant.
+    pub fn composed(mut self, by: &[Pose]) -> Result<Self> {
+        const OPERATION: &str = "PoseField::composed";
+        if by.len() != self.batch {
+            let expected = format!("{} poses, one an image", self.batch);
+            return Err(KernelError::invalid(OPERATION, expected, by.len().to_string()));
+        }
+        if let Some(bad) =
+            by.iter().find(|p| !(p.scale.is_finite() && p.scale > 0.0 && p.angle.is_finite()))
+        {
+            let expected = "finite angles and finite scales > 0";
+            return Err(KernelError::invalid(OPERATION, expected, format!("{bad:?}")));
+        }
+        let image = self.grid.len() * self.poses;
+        let scales = self.scale.chunks_exact_mut(image.max(1));
+        for ((scale, angle), by) in scales.zip(self.angle.chunks_exact_mut(image.max(1))).zip(by) {
+            scale.iter_mut().for_each(|scale| *scale *= by.scale as f32);
+            angle.iter_mut().for_each(|angle| *angle += by.angle as f32);
+        }
+        Ok(self)
     }
 
     /// Where the poses were read.

@@ -6,7 +6,7 @@ use burn::tensor::{Tensor, TensorData};
 use serde::Serialize;
 use sren::models::{Architecture, SimResNetConfig};
 use sren::{Equivariance, Similarity};
-use sren_data::{Batch, Mnist, Split};
+use sren_data::{Dataset, Split};
 
 use super::layer::BATCH;
 use super::timing::{least_in_turns, with_threads};
@@ -79,9 +79,8 @@ fn variants_of(
 /// Milliseconds of a training step and of telling a batch of digits.
 fn measure(config: &SimResNetConfig, repetitions: usize) -> Result<[f64; 2]> {
     let device = plain_device().autodiff();
-    let digits = Mnist::load(Split::Test)?;
     let indices: Vec<usize> = (0..BATCH).collect();
-    let batch = Batch::digits(&digits, &indices, |_| Ok(Similarity::IDENTITY))?;
+    let batch = Dataset::mnist(Split::Test)?.batch(&indices, |_| Ok(Similarity::IDENTITY))?;
     let data = TensorData::new(batch.images, batch.shape);
     let images = Tensor::<4>::from_data(data.clone(), &device);
     let network = config.init(&device)?;

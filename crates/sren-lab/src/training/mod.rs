@@ -3,6 +3,7 @@
 //! Every draw follows from the recipe's seed and the step it is for, so that a run that was stopped
 //! goes on as if it never had been.
 
+mod kept_poses;
 mod optimiser;
 mod recipe;
 mod run_folder;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sren::Equivariance;
 use sren::models::{Architecture, SimResNetConfig};
-use sren_data::TrainingSplit;
+use sren_data::{PoseJitter, TrainingSplit};
 
 use super::optimiser::OptimiserKind;
 use super::schedule::Schedule;
@@ -65,6 +65,9 @@ pub struct Recipe {
     pub model: String,
     /// Whether training images are turned by up to 30 degrees and scaled by 0.8 to 1.2.
     pub augment: bool,
+    /// A random turn and scaling of all frames of a training image, drawn anew each epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pose_jitter: Option<PoseJitter>,
     /// Passes over the training images.
     pub epochs: usize,
     /// Images a step.
@@ -140,6 +143,11 @@ impl Recipe {
             && !(0.0..1.0).contains(&warmup)
         {
             return refuse("a warmup in 0..1", warmup.to_string());
+        }
+        if let Some(PoseJitter { angle, ln_scale }) = self.pose_jitter
+            && ![angle, ln_scale].iter().all(|v| v.is_finite() && *v >= 0.0)
+        {
+            return refuse("a pose jitter of 0 or more", format!("{angle} and {ln_scale}"));
         }
         let (training, validation) = (self.training_images, self.validation_images);
         TrainingSplit::new(TRAINING_SET, training, validation, self.seed)?;

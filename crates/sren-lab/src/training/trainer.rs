@@ -7,11 +7,12 @@ use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use sren::Similarity;
-use sren::Weights;
 use sren::models::SimResNet;
-use sren_data::{Augmentation, Batch, Mnist, Split, TrainingSplit};
+use sren::pose::Pose;
+use sren::{Grid, PoseField, Similarity, Weights};
+use sren_data::{Augmentation, Dataset, Split, TrainingSplit};
 
+use super::kept_poses::KeptPoses;
 use super::optimiser::Optimiser;
 use super::recipe::Recipe;
 use super::run_folder::{Checkpoint, EpochMetrics, RunFolder};
@@ -54,10 +55,11 @@ pub enum Outcome {
 pub struct Trainer {
     recipe: Recipe,
     folder: RunFolder,
-    digits: Mnist,
+    images: Dataset,
     split: TrainingSplit,
     device: Device,
     network: SimResNet,
+    poses: KeptPoses,
     optimiser: Optimiser,
     metrics: Vec<EpochMetrics>,
     step: usize,
@@ -69,9 +71,9 @@ impl Trainer {
     /// A new run in `folder`.
     pub fn start(recipe: Recipe, folder: RunFolder) -> Result<Self> {
         let optimiser = Optimiser::new(recipe.optimiser);
-        let digits = Mnist::load(Split::Train)?;
+        let images = Dataset::mnist(Split::Train)?;
         let (training, validation) = (recipe.training_images, recipe.validation_images);
-        let split = TrainingSplit::new(digits.len(), training, validation, recipe.seed)?;
+        let split = TrainingSplit::new(images.len(), training, validation, recipe.seed)?;
         let device = Device::flex().autodiff();
         device.seed(recipe.seed);
         let network = recipe.network()?.init(&device)?;
@@ -82,10 +84,11 @@ impl Trainer {
         Ok(Self {
             recipe,
             folder,
-            digits,
+            images,
             split,
             device,
             network,
+            poses: KeptPoses::default(),
             optimiser,
             metrics,
             step,
@@ -178,18 +181,20 @@ impl Trainer {
 
     fn train_step(&mut self, epoch: usize, indices: &[usize]) -> Result<()> {
         let seed = self.recipe.seed;
-        let batch = Batch::digits(&self.digits, indices, |index| match self.recipe.augment {
+        let batch = self.images.batch(indices, |index| match self.recipe.augment {
             true => Augmentation::PAPER.draw(seed, epoch, index),
             false => Ok(Similarity::IDENTITY),
         })?;
         // What Burn draws, for dropout, depends on the step alone.
         let place = (epoch * self.epoch_steps() + self.step) as u64;
         self.device.seed(seed.rotate_left(32) ^ place);
-        let labels: Vec<i32> = batch.labels.iter().map(|label| i32::from(*label)).collect();
+        let labels: Vec<i32> = batch.labels.iter().map(|label| *label as i32).collect();
         let images = Tensor::from_data(TensorData::new(batch.images, batch.shape), &self.device);
         let targets = TensorData::new(labels, [batch.labels.len()]);
         let targets = Tensor::<1, Int>::from_data(targets, &self.device);
-        let logits = self.network.forward(images)?;
+        let fields = self.pose_fields(epoch, indices, &images)?;
+        let frames = self.network.frames_of(fields)?;
+        let logits = self.network.forward_in(images, &frames)?;
         let told = logits.clone().argmax(1).squeeze_dim::<1>(1);
         let right = told.equal(targets.clone()).int().sum().into_scalar::<i64>();
         let loss = CrossEntropyLossConfig::new().init(&self.device).forward(logits, targets);
@@ -207,12 +212,43 @@ impl Trainer {
         Ok(())
     }
 
+    /// The pose fields of `images`, number `indices` of the training set: kept, where the images are
+    /// the same in every epoch, and turned and scaled at random if the recipe says so.
+    fn pose_fields(
+        &mut self,
+        epoch: usize,
+        indices: &[usize],
+        images: &Tensor<4>,
+    ) -> Result<Vec<PoseField>> {
+        let [_, h, w, _] = images.dims();
+        let keeps = !self.recipe.augment && self.network.computes_active_only();
+        let grids = self.network.grids(&Grid::pixels(h, w))?;
+        let kept = if keeps { self.poses.fields(indices, &grids)? } else { None };
+        let fields = match kept {
+            Some(fields) => fields,
+            None => {
+                let fields = self.network.pose_fields(images)?;
+                if keeps {
+                    self.poses.keep(indices, &fields);
+                }
+                fields
+            }
+        };
+        let Some(jitter) = self.recipe.pose_jitter else {
+            return Ok(fields);
+        };
+        let by: Vec<Pose> =
+            indices.iter().map(|index| jitter.draw(self.recipe.seed, epoch, *index)).collect();
+        let jittered = fields.into_iter().map(|field| field.composed(&by));
+        Ok(jittered.collect::<Result<_, _>>().map_err(sren::Error::from)?)
+    }
+
     /// Validates, keeps the weights if they are the best so far, and saves everything.
     fn end_epoch(&mut self, images_per_second: f64) -> Result<()> {
         let learning_rate = self.rate();
         let network = self.network.valid();
         let upright = |_| Ok(Similarity::IDENTITY);
-        let validation = accuracy(&network, &self.digits, &self.split.validation, upright)?;
+        let validation = accuracy(&network, &self.images, &self.split.validation, upright)?;
         let best = self.metrics.iter().map(|m| m.validation_accuracy).fold(-1.0, f64::max);
         self.metrics.push(EpochMetrics {
             epoch: self.metrics.len() + 1,

@@ -10,7 +10,7 @@ use super::block::{SimBlock, SimBlockConfig};
 use crate::error::{Error, Result};
 use crate::{
     Equivariance, Frames, MaskedBatchNorm, MaskedBatchNormConfig, PoseEstimator,
-    PoseEstimatorConfig, SimConv2d, SimConv2dConfig, pool,
+    PoseEstimatorConfig, PoseField, SimConv2d, SimConv2dConfig, pool,
 };
 
 /// Blocks on one grid.
@@ -164,15 +164,32 @@ impl SimResNet {
 
     /// The local frames of images `[n, h, w, c]` on every grid of the network.
     pub fn frames(&self, images: &Tensor<4>) -> Result<Frames> {
-        let [_, h, w, c] = images.dims();
+        self.frames_of(self.pose_fields(images)?)
+    }
+
+    /// The pose fields of images `[n, h, w, c]` on every grid of the network.
+    pub fn pose_fields(&self, images: &Tensor<4>) -> Result<Vec<PoseField>> {
+        let [n, h, w, c] = images.dims();
         if c != self.image_channels {
             let expected = format!("images of {} channels", self.image_channels);
-            return Err(Error::shape("SimResNet::frames", expected, c.to_string()));
+            return Err(Error::shape("SimResNet::pose_fields", expected, c.to_string()));
         }
         let grids = self.grids(&Grid::pixels(h, w))?;
-        let follows = self.equivariance != Equivariance::None;
-        let frames = self.poses.frames(images, &grids, self.equivariance)?;
-        Ok(frames.with_active_only(self.active_only && follows))
+        if self.equivariance == Equivariance::None {
+            return Ok(grids.iter().map(|grid| PoseField::identity(*grid, n)).collect());
+        }
+        self.poses.fields(images, &grids)
+    }
+
+    /// The frames that the network computes in, from the pose field of each of its grids.
+    pub fn frames_of(&self, fields: Vec<PoseField>) -> Result<Frames> {
+        let frames = Frames::new(fields, self.equivariance)?;
+        Ok(frames.with_active_only(self.computes_active_only()))
+    }
+
+    /// Whether only positions that have a pose are computed: never in a plain CNN.
+    pub fn computes_active_only(&self) -> bool {
+        self.active_only && self.equivariance != Equivariance::None
     }
 
     /// The equivariant feature maps of the stem and of every block, first to last, with their grids:

@@ -22,6 +22,7 @@ struct Arguments {
 enum Command {
     Train(commands::train::Train),
     Eval(commands::eval::Eval),
+    Table(commands::table::Table),
     Info(commands::info::Info),
     Pose(commands::pose::Pose),
     Equivariance(commands::equivariance::Equivariance),
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Train(command) => command.run(),
         Command::Eval(command) => command.run(),
+        Command::Table(command) => command.run(),
         Command::Info(command) => command.run(),
         Command::Pose(command) => command.run(),
         Command::Equivariance(command) => command.run(),

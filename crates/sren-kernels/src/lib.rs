@@ -1,5 +1,6 @@
 //! The hot loops of sren on plain slices: pose estimation and similarity convolution.
 
+mod buffer;
 mod error;
 pub mod norm;
 pub mod pool;

@@ -8,6 +8,7 @@
 
 use rayon::prelude::*;
 
+use crate::buffer::in_blocks;
 use crate::error::{KernelError, Result};
 use crate::simconv::check_len;
 
@@ -156,10 +157,9 @@ impl BatchNorm {
         let floor = if self.relu { 0.0 } else { f32::NEG_INFINITY };
         // Unlike `max`, lets not-a-number through: a diverged training shall be seen.
         let clip = |value: f32| if value < floor { floor } else { value };
-        let mut output = vec![0.0; x.len()];
         let (wide, rows) = if mask.gate.is_some() { (c, rows) } else { rows.widened(c) };
         let (scale, shift) = (scale.repeat(wide / c), shift.repeat(wide / c));
-        rows.for_each_mut(&mut output, wide, |row, out| {
+        let output = rows.build(wide, |row, out| {
             // Slices of one length: the loops need no checks and become vectors.
             let (scale, shift) = (&scale[..wide], &shift[..wide]);
             let (x, out) = (&x[row * wide..][..wide], &mut out[..wide]);
@@ -213,8 +213,7 @@ impl BatchNorm {
         let total = rows.count().max(1) as f64;
         let (wide, rows) = if mask.gate.is_some() { (c, rows) } else { rows.widened(c) };
         // First the gradient that gate and ReLU let through, which is that of the residual too.
-        let mut input = vec![0.0; x.len()];
-        rows.for_each_mut(&mut input, wide, |row, out| {
+        let mut input = rows.build(wide, |row, out| {
             let (g, out) = (&grad_output[row * wide..][..wide], &mut out[..wide]);
             let gate = mask.gate.map_or(1.0, |gate| gate[row]);
             if self.relu {
@@ -228,7 +227,9 @@ impl BatchNorm {
                 }
             }
         });
-        let residual = need_residual.then(|| input.clone());
+        let residual = need_residual.then(|| {
+            rows.build(wide, |row, out| out.copy_from_slice(&input[row * wide..][..wide]))
+        });
         let mean = statistics.mean.repeat(wide / c);
         let sums = rows.reduce(wide, |row, [beta, centred]| {
             let (beta, centred) = (&mut beta[..wide], &mut centred[..wide]);
@@ -383,23 +384,38 @@ impl Rows<'_> {
         write: impl Fn(usize, &mut [f32]) + Sync,
     ) {
         let blocks = values.par_chunks_mut(BLOCK_ROWS * channels).enumerate();
-        blocks.for_each(|(block, values)| {
-            let first = block * BLOCK_ROWS;
-            match self.active {
-                None => {
-                    for (index, row) in values.chunks_exact_mut(channels).enumerate() {
-                        write(first + index, row);
-                    }
-                }
-                Some(list) => {
-                    let start = list.partition_point(|&row| (row as usize) < first);
-                    let end = list.partition_point(|&row| (row as usize) < first + BLOCK_ROWS);
-                    for &row in &list[start..end] {
-                        let at = (row as usize - first) * channels;
-                        write(row as usize, &mut values[at..][..channels]);
-                    }
+        blocks.for_each(|(block, values)| self.write_block(block, values, channels, &write));
+    }
+
+    /// New values `[total, channels]`: the rows that count written, the others zero.
+    fn build(&self, channels: usize, write: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
+        in_blocks(self.total * channels, BLOCK_ROWS * channels, |block, values| {
+            self.write_block(block, values, channels, &write);
+        })
+    }
+
+    fn write_block(
+        &self,
+        block: usize,
+        values: &mut [f32],
+        channels: usize,
+        write: &impl Fn(usize, &mut [f32]),
+    ) {
+        let first = block * BLOCK_ROWS;
+        match self.active {
+            None => {
+                for (index, row) in values.chunks_exact_mut(channels).enumerate() {
+                    write(first + index, row);
                 }
             }
-        });
+            Some(list) => {
+                let start = list.partition_point(|&row| (row as usize) < first);
+                let end = list.partition_point(|&row| (row as usize) < first + BLOCK_ROWS);
+                for &row in &list[start..end] {
+                    let at = (row as usize - first) * channels;
+                    write(row as usize, &mut values[at..][..channels]);
+                }
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::buffer::zeros;
 use crate::error::{KernelError, Result};
 use crate::simconv::check_len;
 
@@ -70,7 +71,7 @@ impl GlobalPool {
             let got = format!("{} up to {:?}", position.len(), position.iter().max());
             return Err(KernelError::invalid(OPERATION, expected, got));
         }
-        let mut grad = vec![0.0; self.batch * self.positions * self.channels];
+        let mut grad = zeros(self.batch * self.positions * self.channels);
         for (index, (&at, &g)) in position.iter().zip(grad_output).enumerate() {
             let (image, channel) = (index / self.channels, index % self.channels);
             grad[(image * self.positions + at as usize) * self.channels + channel] = g;
@@ -103,7 +104,7 @@ impl GlobalPool {
         const OPERATION: &str = "GlobalPool::gated_mean_backward";
         check_len(OPERATION, "grad_output", grad_output, self.batch * self.channels)?;
         let factors = self.mean_factors(OPERATION, gate)?;
-        let mut grad = vec![0.0; self.batch * self.positions * self.channels];
+        let mut grad = zeros(self.batch * self.positions * self.channels);
         grad.par_chunks_exact_mut(self.positions * self.channels)
             .zip(grad_output.par_chunks_exact(self.channels))
             .zip(&factors)

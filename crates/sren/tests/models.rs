@@ -122,7 +122,7 @@ fn wrong_images_and_settings_are_refused() {
     let device = Device::flex();
     let net = network(Architecture::Small, Equivariance::Similarity, &device);
     let error = net.forward(tensor(1, [1, 32, 32, 3], &device)).unwrap_err().to_string();
-    assert_eq!(error, "SimResNet::frames: expected images of 1 channels, got 3");
+    assert_eq!(error, "SimResNet::pose_fields: expected images of 1 channels, got 3");
     let config = || Architecture::Small.config(1, 10);
     assert!(config().with_dropout(1.0).init(&device).is_err());
     let mut empty = config();

@@ -5,4 +5,5 @@ pub(crate) mod equivariance;
 pub(crate) mod eval;
 pub(crate) mod info;
 pub(crate) mod pose;
+pub(crate) mod table;
 pub(crate) mod train;

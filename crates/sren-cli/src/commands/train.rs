@@ -65,7 +65,7 @@ pub(crate) struct Train {
     test_images: u16,
 }
 
-fn preset(name: &str) -> Result<Preset, String> {
+pub(crate) fn preset(name: &str) -> Result<Preset, String> {
     name.parse().map_err(|e: sren_lab::LabError| e.to_string())
 }
 
@@ -130,8 +130,7 @@ impl Train {
         recipe.batch = self.batch.unwrap_or(recipe.batch);
         recipe.seed = self.seed.unwrap_or(recipe.seed);
         if let Some(images) = self.images {
-            recipe.training_images = images;
-            recipe.validation_images = recipe.validation_images.min((images / 4).max(1));
+            recipe.set_training_images(images);
         }
         recipe.check("train")?;
         Ok(recipe)
@@ -149,12 +148,12 @@ fn free_folder(recipe: &Recipe) -> PathBuf {
 
 /// One line that changes on a terminal, a line every few seconds elsewhere.
 #[derive(Default)]
-struct Progress {
+pub(crate) struct Progress {
     shown: Option<Instant>,
 }
 
 impl Progress {
-    fn show(&mut self, event: &Event) {
+    pub(crate) fn show(&mut self, event: &Event) {
         let terminal = std::io::stderr().is_terminal();
         match event {
             Event::Step { epoch, step, loss, accuracy, images_per_second, seconds_left } => {

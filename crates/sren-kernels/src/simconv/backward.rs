@@ -9,6 +9,7 @@ use super::plan::{Group, Plan};
 use super::product::{Base, Packed, Rows, RowsMut, add_transposed_product, multiply};
 use super::tile::{Positions, Tile};
 use super::{Gradients, SimConv};
+use crate::buffer::zeros;
 use crate::simd::LineBuffer;
 use crate::taps::TapTable;
 
@@ -34,7 +35,7 @@ pub(super) fn backward(
     grad_output: &[f32],
     need_input: bool,
 ) -> Gradients {
-    let mut grad_input = need_input.then(|| vec![0.0; input.len()]);
+    let mut grad_input = need_input.then(|| zeros(input.len()));
     let shares = shares(conv, taps, grad_input.as_deref_mut());
     let plan = Plan::new(conv, taps);
     let pack = |group: Group| {

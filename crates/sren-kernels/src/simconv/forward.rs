@@ -8,6 +8,7 @@ use super::kernel::COLUMNS;
 use super::plan::Plan;
 use super::product::{Base, Packed, Rows, RowsMut, multiply};
 use super::tile::{Positions, Tile};
+use crate::buffer::zeros;
 use crate::simd::LineBuffer;
 use crate::taps::TapTable;
 
@@ -36,7 +37,7 @@ pub(super) fn forward(
     weight: &[f32],
     bias: Option<&[f32]>,
 ) -> Vec<f32> {
-    let mut output = vec![0.0; conv.output_len(taps)];
+    let mut output = zeros(conv.output_len(taps));
     let plan = Plan::new(conv, taps);
     let weight = Packed::new(weight, weight.len() / conv.c_out, conv.c_out);
     // Filled up to whole strips of the product.

@@ -1,6 +1,6 @@
 //! Speed and memory: the similarity convolution beside Burn's plain convolution in the same run, a
-//! residual block's training step, the pose estimator, whole networks of all four kinds, peak memory. Ratios, for they hold on other
-//! machines too.
+//! residual block's training step, the pose estimator, whole networks of all four kinds, peak
+//! memory. Ratios, for they hold on other machines too.
 
 mod block;
 mod layer;

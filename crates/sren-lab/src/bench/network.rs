@@ -1,5 +1,7 @@
 //! Whole networks on digits, the four kinds beside each other, pose estimation included.
 
+use std::time::Instant;
+
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
@@ -9,7 +11,7 @@ use sren::{Equivariance, Similarity};
 use sren_data::{Dataset, Split};
 
 use super::layer::BATCH;
-use super::timing::{least_in_turns, with_threads};
+use super::timing::with_threads;
 use crate::error::Result;
 use crate::evaluation::plain_device;
 use crate::training::{Optimiser, OptimiserKind};
@@ -31,6 +33,8 @@ pub struct NetworkRow {
     pub training_to_cnn: f64,
     /// Time of telling, over that of the CNN kind.
     pub inference_to_cnn: f64,
+    /// Where a training step's time goes: poses, forward, backward, Adam.
+    pub training_shares: [f64; 4],
 }
 
 /// Measures `small` and `resnet18`, each also with relative-pose kernels, and ResNet-18 with all
@@ -61,8 +65,9 @@ fn variants_of(
     let mut rows: Vec<NetworkRow> = Vec::new();
     let mut cnn = None;
     for (network, config) in variants {
-        let times @ [training, inference] = measure(&config, repetitions)?;
-        let [cnn_training, cnn_inference] = *cnn.get_or_insert(times);
+        let Times { parts, training, inference } = measure(&config, repetitions)?;
+        let [cnn_training, cnn_inference] = *cnn.get_or_insert([training, inference]);
+        let whole: f64 = parts.iter().sum();
         rows.push(NetworkRow {
             network,
             model: config.equivariance.name(),
@@ -71,31 +76,55 @@ fn variants_of(
             inference_images_per_second: 1e3 * BATCH as f64 / inference,
             training_to_cnn: training / cnn_training,
             inference_to_cnn: inference / cnn_inference,
+            training_shares: parts.map(|part| part / whole),
         });
     }
     Ok(rows)
 }
 
-/// Milliseconds of a training step and of telling a batch of digits.
-fn measure(config: &SimResNetConfig, repetitions: usize) -> Result<[f64; 2]> {
+/// Least milliseconds of the parts of a training step, and of telling a batch of digits.
+struct Times {
+    /// Poses, forward, backward, Adam.
+    parts: [f64; 4],
+    training: f64,
+    inference: f64,
+}
+
+fn measure(config: &SimResNetConfig, repetitions: usize) -> Result<Times> {
     let device = plain_device().autodiff();
     let indices: Vec<usize> = (0..BATCH).collect();
     let batch = Dataset::mnist(Split::Test)?.batch(&indices, |_| Ok(Similarity::IDENTITY))?;
     let data = TensorData::new(batch.images, batch.shape);
     let images = Tensor::<4>::from_data(data.clone(), &device);
-    let network = config.init(&device)?;
-    // Once, so that whatever does not fit is an error here and not in the middle of a measurement.
-    network.forward(images.clone())?;
-    let plain = network.valid();
     let plain_images = Tensor::<4>::from_data(data, &plain_device());
-    let train = || {
-        let mut optimiser = Optimiser::new(OptimiserKind::Adam { weight_decay: 0.01 });
-        if let Ok(logits) = network.forward(images.clone()) {
-            let gradients = logits.square().mean().backward();
-            let gradients = GradientsParams::from_grads(gradients, &network);
-            drop(optimiser.step(1e-3, network.clone(), gradients));
+    let mut network = config.init(&device)?;
+    let mut optimiser = Optimiser::new(OptimiserKind::Adam { weight_decay: 0.01 });
+    let mut times =
+        Times { parts: [f64::INFINITY; 4], training: f64::INFINITY, inference: f64::INFINITY };
+    for repetition in 0..=repetitions {
+        let mut clock = vec![Instant::now()];
+        let frames = network.frames(&images)?;
+        clock.push(Instant::now());
+        let logits = network.forward_in(images.clone(), &frames)?;
+        clock.push(Instant::now());
+        let gradients = logits.square().mean().backward();
+        let gradients = GradientsParams::from_grads(gradients, &network);
+        clock.push(Instant::now());
+        network = optimiser.step(1e-3, network, gradients)?;
+        clock.push(Instant::now());
+        let plain = network.valid();
+        let start = Instant::now();
+        drop(plain.forward(plain_images.clone())?);
+        let inference = start.elapsed().as_secs_f64() * 1e3;
+        // The first round warms up.
+        if repetition > 0 {
+            let spent = |from: usize, to: usize| (clock[to] - clock[from]).as_secs_f64() * 1e3;
+            for (part, least) in times.parts.iter_mut().enumerate() {
+                *least = least.min(spent(part, part + 1));
+            }
+            times.training = times.training.min(spent(0, 4));
+            times.inference = times.inference.min(inference);
         }
-    };
-    let tell = || drop(plain.forward(plain_images.clone()));
-    Ok(least_in_turns(repetitions, [&train, &tell]))
+    }
+    Ok(times)
 }

@@ -109,14 +109,14 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "\nWhole networks on digits at 56x56, batch {BATCH}, poses estimated; ratios: time over that\n\
-             of the CNN kind.\n\n\
-             {:<24}{:<7}{:>8}{:>12}{:>7}{:>12}{:>7}",
-            "network", "model", "threads", "train im/s", "ratio", "infer im/s", "ratio"
+             of the CNN kind; shares of a training step: poses, forward, backward, Adam.\n\n\
+             {:<24}{:<7}{:>8}{:>12}{:>7}{:>12}{:>7}  {}",
+            "network", "model", "threads", "train im/s", "ratio", "infer im/s", "ratio", "shares"
         )?;
         for row in &self.networks {
             writeln!(
                 f,
-                "{:<24}{:<7}{:>8}{:>12.0}{:>7.2}{:>12.0}{:>7.2}",
+                "{:<24}{:<7}{:>8}{:>12.0}{:>7.2}{:>12.0}{:>7.2}  {}",
                 row.network,
                 row.model,
                 row.threads,
@@ -124,6 +124,7 @@ impl fmt::Display for Report {
                 row.training_to_cnn,
                 row.inference_images_per_second,
                 row.inference_to_cnn,
+                row.training_shares.map(|share| format!("{:.0}%", 100.0 * share)).join(" "),
             )?;
         }
         if let Some(memory) = &self.memory {

@@ -127,6 +127,12 @@ impl Recipe {
         Ok(architecture.config(CHANNELS, CLASSES).with_equivariance(equivariance))
     }
 
+    /// Learns from `images` images; at most a quarter as many are held out.
+    pub fn set_training_images(&mut self, images: usize) {
+        self.training_images = images;
+        self.validation_images = self.validation_images.min((images / 4).max(1));
+    }
+
     /// Refuses what cannot be trained.
     pub fn check(&self, name: &str) -> Result<()> {
         let refuse = |expected: &str, got: String| Err(LabError::unfit(name, expected, got));

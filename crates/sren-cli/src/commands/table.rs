@@ -1,0 +1,155 @@
+//! `sren table`: the paper's Table 1, trained and evaluated row by row.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use sren_data::TestSet;
+use sren_lab::bench::with_threads;
+use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
+use sren_lab::{Evaluation, LabError, stop_wish};
+
+use super::eval::{evaluate, paper};
+use super::train::{Progress, preset};
+use crate::Failure;
+use crate::output::{print, print_json};
+
+/// Train and evaluate every row of the paper's Table 1. Rows that are there already are not
+/// trained again, and one that was stopped goes on.
+#[derive(Debug, Args)]
+pub(crate) struct Table {
+    /// The recipe of every row: quick, default or paper
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = preset)]
+    preset: Preset,
+    /// Which rows: cnn, so2, scale, sren, sren+
+    #[arg(long, value_name = "ROWS", value_delimiter = ',', value_parser = row,
+        default_values_t = ROWS.map(String::from))]
+    rows: Vec<String>,
+    /// Runs of the rows sren and sren+, with seeds 1, 2 and so on; the other rows take seed 1
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: u64,
+    /// Folder of the runs
+    #[arg(short, long, value_name = "DIR", default_value = "runs/table")]
+    out: PathBuf,
+    /// Images to learn from, instead of the recipe's number
+    #[arg(long, value_name = "N")]
+    images: Option<usize>,
+    /// Test images of each set
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    test_images: u16,
+    /// Number of threads [default: one a core]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The rows in the order of the paper.
+const ROWS: [&str; 5] = ["cnn", "so2", "scale", "sren", "sren+"];
+
+fn row(name: &str) -> Result<String, String> {
+    match ROWS.contains(&name) {
+        true => Ok(name.to_string()),
+        false => Err(format!("expected one of {}", ROWS.join(", "))),
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Serialize)]
+struct Row {
+    row: String,
+    /// Upright, R, S, SRT: one evaluation a seed.
+    seeds: Vec<Evaluation>,
+    /// Mean over the seeds.
+    mean: [f64; 4],
+    /// Largest minus smallest over the seeds.
+    spread: [f64; 4],
+    /// The paper's figures.
+    paper: Option<[f64; 4]>,
+}
+
+impl Table {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let mut rows = Vec::new();
+        for name in &self.rows {
+            let seeds = if name.starts_with("sren") { self.seeds } else { 1 };
+            let mut found = Vec::new();
+            for seed in 1..=seeds {
+                match with_threads(self.threads, || self.one(name, seed))?? {
+                    Some(evaluation) => found.push(evaluation),
+                    None => {
+                        eprintln!("stopped and saved; the same command goes on");
+                        return Ok(());
+                    }
+                }
+            }
+            rows.push(summary(name, found));
+        }
+        if self.json { print_json(&rows) } else { print(&text(&rows)) }
+    }
+
+    /// Trains, unless that is done, and evaluates one run; nothing if it was asked to stop.
+    fn one(&self, name: &str, seed: u64) -> Result<Option<Evaluation>, LabError> {
+        let path = self.out.join(format!("{name}-{seed}"));
+        let mut run = if path.join("config.toml").exists() {
+            let (folder, recipe) = RunFolder::open(&path)?;
+            Trainer::resume(recipe, folder)?
+        } else {
+            let recipe = self.recipe(name, seed)?;
+            Trainer::start(recipe.clone(), RunFolder::create(&path, &recipe)?)?
+        };
+        eprintln!("run: {}", path.display());
+        let mut progress = Progress::default();
+        match run.run(stop_wish(), &mut |event| progress.show(&event))? {
+            Outcome::Stopped => Ok(None),
+            Outcome::Done => self.evaluated(&path).map(Some),
+        }
+    }
+
+    fn evaluated(&self, path: &Path) -> Result<Evaluation, LabError> {
+        evaluate(path, &TestSet::ALL, self.test_images.into())
+    }
+
+    fn recipe(&self, name: &str, seed: u64) -> Result<Recipe, LabError> {
+        let mut recipe = self.preset.recipe()?;
+        recipe.augment = name.ends_with('+');
+        recipe.model = name.trim_end_matches('+').into();
+        recipe.seed = seed;
+        if let Some(images) = self.images {
+            recipe.set_training_images(images);
+        }
+        recipe.network = None;
+        recipe.network = Some(recipe.network()?);
+        recipe.check("table")?;
+        Ok(recipe)
+    }
+}
+
+fn summary(name: &str, seeds: Vec<Evaluation>) -> Row {
+    let of = |set: TestSet| seeds.iter().map(move |one| one.sets[set.name()].accuracy);
+    let mean = TestSet::ALL.map(|set| of(set).sum::<f64>() / seeds.len() as f64);
+    let spread =
+        TestSet::ALL.map(|set| of(set).fold(f64::MIN, f64::max) - of(set).fold(f64::MAX, f64::min));
+    let paper = paper(name.trim_end_matches('+'), name.ends_with('+'));
+    Row { row: name.into(), mean, spread, paper, seeds }
+}
+
+/// The table, ours beside the paper's.
+fn text(rows: &[Row]) -> String {
+    let four =
+        |values: &[f64; 4]| values.iter().map(|value| format!("{value:>8.2}")).collect::<String>();
+    let mut text = format!("{:<16}{:>8}{:>8}{:>8}{:>8}", "", "upright", "r", "s", "srt");
+    for row in rows {
+        let seeds = row.seeds.len();
+        let name = if seeds > 1 { format!("{}, {seeds} seeds", row.row) } else { row.row.clone() };
+        text.push_str(&format!("\n{name:<16}{}", four(&row.mean)));
+        if seeds > 1 {
+            text.push_str(&format!("\n{:<16}{}", "  spread", four(&row.spread)));
+        }
+        if let Some(paper) = &row.paper {
+            text.push_str(&format!("\n{:<16}{}", "  the paper's", four(paper)));
+        }
+    }
+    text
+}

@@ -66,20 +66,25 @@ fn every_kind_answers_and_those_that_follow_turns_give_the_same_for_a_quarter_tu
 #[test]
 fn feature_maps_turn_with_the_image_and_every_parameter_learns() {
     let device = device();
-    let net = network(Architecture::Small, Equivariance::Similarity, &device);
     let x = images(&device);
-    let plain = net.valid();
-    let turn = |x: Tensor<4>| x.swap_dims(1, 2).flip([2]);
-    let maps = |x: Tensor<4>| plain.feature_maps(x.clone(), &plain.frames(&x).unwrap()).unwrap();
-    let inner = x.clone().without_autodiff();
-    for ((upright, grid), (turned, _)) in maps(inner.clone()).into_iter().zip(maps(turn(inner))) {
-        assert_eq!(upright.dims()[1], grid.height);
-        assert_close("feature map", &turned, &turn(upright), 1e-3);
-    }
-    let gradients = net.forward(x).unwrap().square().sum().backward();
-    for (index, block) in net.blocks.iter().enumerate() {
-        let gradient = block.conv2.weight.val().grad(&gradients).unwrap();
-        assert!(values(&gradient).iter().any(|v| *v != 0.0), "block {index}");
+    for per_block in [false, true] {
+        let config = Architecture::Small.config(1, 10).with_poses_per_block(per_block);
+        let net = config.init(&device).unwrap();
+        let plain = net.valid();
+        let turn = |x: Tensor<4>| x.swap_dims(1, 2).flip([2]);
+        let maps =
+            |x: Tensor<4>| plain.feature_maps(x.clone(), &plain.frames(&x).unwrap()).unwrap();
+        let inner = x.clone().without_autodiff();
+        for ((upright, grid), (turned, _)) in maps(inner.clone()).into_iter().zip(maps(turn(inner)))
+        {
+            assert_eq!(upright.dims()[1], grid.height);
+            assert_close("feature map", &turned, &turn(upright), 1e-3);
+        }
+        let gradients = net.forward(x.clone()).unwrap().square().sum().backward();
+        for (index, block) in net.blocks.iter().enumerate() {
+            let gradient = block.conv2.weight.val().grad(&gradients).unwrap();
+            assert!(values(&gradient).iter().any(|v| *v != 0.0), "block {index}");
+        }
     }
 }
 

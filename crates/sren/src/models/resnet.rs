@@ -61,6 +61,10 @@ pub struct SimResNetConfig {
     /// Whether only positions that have a pose are computed.
     #[config(default = true)]
     pub active_only: bool,
+    /// Whether every block reads its poses anew, from the mean over the channels of its input: the
+    /// paper's Algorithm 1. Errors then grow with depth; by default poses come from the image.
+    #[config(default = false)]
+    pub poses_per_block: bool,
     /// Part of the values in every block that training drops.
     #[config(default = 0.0)]
     pub dropout: f64,
@@ -75,7 +79,8 @@ pub struct SimResNetConfig {
 }
 
 /// Stem, residual blocks, invariant pool, linear head. The poses of a batch are estimated once,
-/// from the images, and shared by all layers. Made by [`SimResNetConfig`].
+/// from the images, and shared by all layers, unless every block shall read its own. Made by
+/// [`SimResNetConfig`].
 #[derive(Module, Debug)]
 pub struct SimResNet {
     /// The convolution that reads the image.
@@ -93,6 +98,7 @@ pub struct SimResNet {
     #[module(skip)]
     poses: PoseEstimator,
     active_only: bool,
+    poses_per_block: bool,
     image_channels: usize,
 }
 
@@ -139,6 +145,7 @@ impl SimResNetConfig {
             pool: self.pool,
             poses: self.pose.init()?,
             active_only: self.active_only,
+            poses_per_block: self.poses_per_block,
             image_channels: self.image_channels,
         })
     }
@@ -202,7 +209,7 @@ impl SimResNet {
         let mut maps = vec![self.stem_features(images, frames)?];
         for block in &self.blocks {
             let (x, grid) = maps[maps.len() - 1].clone();
-            maps.push(block.forward(x, frames, &grid)?);
+            maps.push(self.block_features(block, x, frames, &grid)?);
         }
         Ok(maps)
     }
@@ -211,7 +218,7 @@ impl SimResNet {
     pub fn features(&self, images: Tensor<4>, frames: &Frames) -> Result<(Tensor<4>, Grid)> {
         let (mut x, mut grid) = self.stem_features(images, frames)?;
         for block in &self.blocks {
-            (x, grid) = block.forward(x, frames, &grid)?;
+            (x, grid) = self.block_features(block, x, frames, &grid)?;
         }
         Ok((x, grid))
     }
@@ -235,6 +242,30 @@ impl SimResNet {
             }
         };
         Ok(self.head.forward(pooled))
+    }
+
+    fn block_features(
+        &self,
+        block: &SimBlock,
+        x: Tensor<4>,
+        frames: &Frames,
+        grid: &Grid,
+    ) -> Result<(Tensor<4>, Grid)> {
+        if !self.poses_per_block || self.equivariance == Equivariance::None {
+            return block.forward(x, frames, grid);
+        }
+        // Features are an image of their own, its pixels the positions.
+        let [_, h, w, _] = x.dims();
+        let pixels = Grid::pixels(h, w);
+        let grids = match block.conv1.output_grid(&pixels)? {
+            same if same == pixels => vec![pixels],
+            coarser => vec![pixels, coarser],
+        };
+        // [n, h, w, c] -> [n, h, w, 1]
+        let brightness = x.clone().detach().mean_dim(3);
+        let own = self.frames_of(self.poses.fields(&brightness, &grids)?)?;
+        let (x, _) = block.forward(x, &own, &pixels)?;
+        Ok((x, block.conv1.output_grid(grid)?))
     }
 
     fn stem_features(&self, images: Tensor<4>, frames: &Frames) -> Result<(Tensor<4>, Grid)> {

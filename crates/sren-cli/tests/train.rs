@@ -126,6 +126,28 @@ fn the_same_network_that_follows_nothing_is_lost_on_turned_digits() {
     assert!(upright > 50.0 && srt < upright - 25.0, "{evaluation}");
 }
 
+#[test]
+fn the_table_has_its_rows_and_does_not_train_what_is_there() {
+    let path = nothing("table");
+    let out = path.to_str().unwrap();
+    let mut arguments = vec!["table", "--preset", "quick", "--rows", "cnn,sren", "--seeds", "2"];
+    arguments.extend(["--images", "128", "--test-images", "16", "--threads", "2", "-o", out]);
+    let text = succeeds(&sren(&arguments));
+    for part in ["cnn", "sren, 2 seeds", "spread", "the paper's", "92.30", "33.56"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let made = fs::metadata(path.join("sren-2/model.safetensors")).unwrap().modified().unwrap();
+    arguments.push("--json");
+    let rows: Value = serde_json::from_str(&succeeds(&sren(&arguments))).unwrap();
+    assert_eq!(
+        (rows[1]["row"].as_str(), rows[1]["seeds"].as_array().unwrap().len()),
+        (Some("sren"), 2)
+    );
+    assert_eq!(rows[0]["paper"][3], 33.56);
+    let again = fs::metadata(path.join("sren-2/model.safetensors")).unwrap().modified().unwrap();
+    assert_eq!(made, again);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_run_that_was_stopped_or_killed_ends_as_if_it_never_had_been() {
@@ -141,15 +163,13 @@ fn a_run_that_was_stopped_or_killed_ends_as_if_it_never_had_been() {
 
     let stopped = nothing("stopped");
     let mut child = command(&tiny(stopped.to_str().unwrap())).spawn().unwrap();
-    wait_for(&stopped.join("config.toml"), &mut child);
-    std::thread::sleep(Duration::from_millis(300));
+    wait_for(&stopped.join("checkpoint/state.safetensors"), &mut child);
     let id = child.id().to_string();
     Command::new("kill").args(["-INT", &id]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    // It says how to go on, unless it was done before it could be stopped.
-    let stopped_early = said.contains("sren train --resume");
-    assert!(output.status.success() && (stopped_early || said.contains("epoch 2:")), "{said}");
+    assert!(output.status.success() && said.contains("sren train --resume"), "{said}");
+    assert!(said.contains("epoch 1:") && !said.contains("epoch 2:"), "{said}");
     succeeds(&resume(&stopped));
 
     for file in ["model.safetensors", "checkpoint/state.safetensors"] {
@@ -180,6 +200,8 @@ fn wrong_usage_is_code_2_and_wrong_recipes_are_named() {
         &["eval", "x", "--sets", "q"],
         &["eval", "x", "--sets", "r", "--angle", "3"],
         &["info"],
+        &["table", "--rows", "sren,vit"],
+        &["table", "--seeds", "0"],
     ] {
         assert_eq!(sren(arguments).status.code(), Some(2), "{arguments:?}");
     }

@@ -6,6 +6,7 @@ pub mod training;
 mod allocation;
 mod artifact;
 mod canvas;
+mod confusion;
 mod error;
 mod evaluation;
 mod interrupt;
@@ -14,8 +15,11 @@ mod pose_picture;
 
 pub use allocation::keep_freed_memory;
 pub use artifact::write_whole;
+pub use confusion::{Confusion, confusion};
 pub use error::{LabError, Result};
-pub use evaluation::{Accuracy, Evaluation, accuracy, plain_device};
+pub use evaluation::{
+    Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, plain_device,
+};
 pub use interrupt::stop_wish;
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};

@@ -4,5 +4,6 @@ pub(crate) mod bench;
 pub(crate) mod equivariance;
 pub(crate) mod eval;
 pub(crate) mod info;
+pub(crate) mod photograph_table;
 pub(crate) mod pose;
 pub(crate) mod train;

@@ -6,4 +6,5 @@ pub(crate) mod eval;
 pub(crate) mod info;
 pub(crate) mod photograph_table;
 pub(crate) mod pose;
+pub(crate) mod predict;
 pub(crate) mod train;

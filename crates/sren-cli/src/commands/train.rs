@@ -25,8 +25,8 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct Train {
     /// The images: mnist, DIR with DIR/train/<class>/* and DIR/test/<class>/* or with DIR/<class>/*,
     /// or stl10:DIR
-    #[arg(long, value_name = "DATA", default_value = "mnist", value_parser = source)]
-    data: Source,
+    #[arg(long, value_name = "DATA", value_parser = source)]
+    data: Option<Source>,
     /// Side that images of your own are brought to [default: 64]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
@@ -142,11 +142,13 @@ impl Train {
         let mut recipe = match (&self.config, self.preset) {
             (Some(path), _) => Recipe::read(path)?,
             (None, Some(preset)) => preset.recipe()?,
-            (None, None) if self.data.is_mnist() => Preset::Default.recipe()?,
+            (None, None) if self.data.as_ref().is_none_or(Source::is_mnist) => {
+                Preset::Default.recipe()?
+            }
             (None, None) => Preset::Photos.recipe()?,
         };
-        if !self.data.is_mnist() {
-            self.take_data(&mut recipe)?;
+        if let Some(data) = &self.data {
+            take_data(&mut recipe, data)?;
         }
         match &mut recipe.photographs {
             None if self.size.is_some() || self.no_augment => {
@@ -179,24 +181,28 @@ impl Train {
         recipe.check("train")?;
         Ok(recipe)
     }
+}
 
-    /// Other images than those the recipe was made for: what followed from them follows anew.
-    fn take_data(&self, recipe: &mut Recipe) -> Result<(), Failure> {
-        if recipe.data == self.data {
-            return Ok(());
-        }
-        recipe.data = self.data.clone();
-        (recipe.training_images, recipe.validation_images) = (0, 0);
-        let photographs = Preset::Photos.recipe()?.photographs;
-        recipe.photographs = recipe.photographs.take().or(photographs);
-        if let Some(photographs) = &mut recipe.photographs {
-            (photographs.images, photographs.classes) = (0, Vec::new());
-            if matches!(recipe.data, Source::Stl10(_)) {
-                photographs.resize(sren_data::stl10::SIDE);
-            }
-        }
-        Ok(())
+/// Other images than those the recipe was made for: what followed from them follows anew.
+fn take_data(recipe: &mut Recipe, data: &Source) -> Result<(), Failure> {
+    if recipe.data == *data {
+        return Ok(());
     }
+    if data.is_mnist() {
+        let expected = "a recipe for mnist";
+        return Err(LabError::unfit("train", expected, recipe.data.to_string()).into());
+    }
+    recipe.data = data.clone();
+    (recipe.training_images, recipe.validation_images) = (0, 0);
+    let photographs = Preset::Photos.recipe()?.photographs;
+    recipe.photographs = recipe.photographs.take().or(photographs);
+    if let Some(photographs) = &mut recipe.photographs {
+        (photographs.images, photographs.classes) = (0, Vec::new());
+        if matches!(recipe.data, Source::Stl10(_)) {
+            photographs.resize(sren_data::stl10::SIDE);
+        }
+    }
+    Ok(())
 }
 
 /// `runs/<arch>-<model>-<seed>`, or the first of its kind that is not there yet.

@@ -84,7 +84,9 @@ impl RunFolder {
     /// The run in `path`, with its recipe.
     pub fn open(path: &Path) -> Result<(Self, Recipe)> {
         let folder = Self { path: path.to_path_buf() };
-        let recipe = Recipe::read(&folder.file("config.toml"))?;
+        let config = folder.file("config.toml");
+        refuse_pipe(&config)?;
+        let recipe = Recipe::read(&config)?;
         Ok((folder, recipe))
     }
 
@@ -143,6 +145,7 @@ impl RunFolder {
         if !path.exists() {
             return Ok(Vec::new());
         }
+        refuse_pipe(&path)?;
         let bytes = read_bounded(&path, MAX_METRICS).map_err(|e| unreadable(&path, e))?;
         let text = String::from_utf8(bytes).map_err(|e| unreadable(&path, e))?;
         let lines = text.lines().map(serde_json::from_str);
@@ -202,12 +205,17 @@ impl RunFolder {
 }
 
 fn read_weights(path: &Path) -> Result<Weights> {
-    // A pipe would wait for ever.
-    if path.metadata().is_ok_and(|found| !found.is_file()) {
-        return Err(unreadable(path, "no file"));
-    }
+    refuse_pipe(path)?;
     let bytes = read_bounded(path, MAX_WEIGHTS).map_err(|e| unreadable(path, e))?;
     Weights::from_bytes(&bytes).map_err(|e| unreadable(path, e))
+}
+
+/// Reading from what is there but is no file might wait for ever.
+fn refuse_pipe(path: &Path) -> Result<()> {
+    match path.metadata() {
+        Ok(found) if !found.is_file() => Err(unreadable(path, "no file")),
+        _ => Ok(()),
+    }
 }
 
 fn unreadable(path: &Path, why: impl std::fmt::Display) -> LabError {

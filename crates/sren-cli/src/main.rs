@@ -22,6 +22,7 @@ struct Arguments {
 enum Command {
     Train(commands::train::Train),
     Eval(commands::eval::Eval),
+    Predict(commands::predict::Predict),
     Table(commands::table::Table),
     Info(commands::info::Info),
     Pose(commands::pose::Pose),
@@ -35,6 +36,7 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     sren_lab::keep_freed_memory();
     let done = match Arguments::parse().command {
+        Command::Predict(command) => return ended(command.run()),
         Command::Train(command) => command.run(),
         Command::Eval(command) => command.run(),
         Command::Table(command) => command.run(),
@@ -43,8 +45,13 @@ fn main() -> ExitCode {
         Command::Equivariance(command) => command.run(),
         Command::Bench(command) => command.run(),
     };
+    ended(done.map(|()| ExitCode::SUCCESS))
+}
+
+/// The exit code; what failed is told in one line.
+fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("error: {failure}");
             ExitCode::FAILURE

@@ -1,11 +1,16 @@
-//! Labelled images of one size, held in memory as bytes.
+//! Labelled images of one size, held in memory as bytes or, beyond a budget, in their files.
+
+use std::path::PathBuf;
 
 use rayon::prelude::*;
-use sren_math::{About, Image, Interpolation, Similarity, warp};
+use sren_math::{Image, Similarity};
 
 use crate::batch::Batch;
 use crate::error::{DataError, Result};
+use crate::files::read_image;
+use crate::fit::Fit;
 use crate::mnist::{Mnist, Split};
+use crate::mount::Mount;
 
 /// Side of the black canvas that a digit of 28 x 28 stands in the middle of.
 pub const CANVAS: usize = 56;
@@ -17,10 +22,11 @@ pub struct Dataset {
     classes: Vec<String>,
     /// Height, width, channels of what is stored.
     stored: [usize; 3],
-    /// Height and width of the canvas that the stored image stands in the middle of.
-    canvas: [usize; 2],
+    mount: Mount,
     pixels: Vec<u8>,
     labels: Vec<u32>,
+    /// The files of the last images, whose pixels are not held.
+    files: Vec<PathBuf>,
 }
 
 impl Dataset {
@@ -29,25 +35,40 @@ impl Dataset {
     pub fn new(
         name: impl Into<String>,
         classes: Vec<String>,
+        shape: [usize; 3],
+        pixels: Vec<u8>,
+        labels: Vec<u32>,
+    ) -> Result<Self> {
+        Self::with_files(name, classes, shape, pixels, labels, Vec::new())
+    }
+
+    /// [`new`](Self::new), where the pixels of the last images are not held but read from `files`
+    /// and made to fit each time.
+    pub fn with_files(
+        name: impl Into<String>,
+        classes: Vec<String>,
         [height, width, channels]: [usize; 3],
         pixels: Vec<u8>,
         labels: Vec<u32>,
+        files: Vec<PathBuf>,
     ) -> Result<Self> {
         let name = name.into();
         if labels.is_empty() || height * width * channels == 0 {
             let got = format!("{} of {height} x {width} x {channels}", labels.len());
             return Err(DataError::format(name, "at least 1 image that is not empty", got));
         }
-        if pixels.len() != labels.len() * height * width * channels {
-            let expected = format!("{} images of {height} x {width} x {channels}", labels.len());
+        let held = labels.len().saturating_sub(files.len());
+        if pixels.len() != held * height * width * channels {
+            let expected = format!("{held} images of {height} x {width} x {channels}");
             return Err(DataError::format(name, expected, format!("{} values", pixels.len())));
         }
         if let Some(label) = labels.iter().find(|label| **label as usize >= classes.len()) {
             let expected = format!("labels below {}", classes.len());
             return Err(DataError::format(name, expected, label.to_string()));
         }
-        let (stored, canvas) = ([height, width, channels], [height, width]);
-        Ok(Self { name, classes, stored, canvas, pixels, labels })
+        let stored = [height, width, channels];
+        let mount = Mount { canvas: [height, width], window: false };
+        Ok(Self { name, classes, stored, mount, pixels, labels, files })
     }
 
     /// The bundled digits, on a canvas of 56 x 56.
@@ -60,13 +81,18 @@ impl Dataset {
     }
 
     /// The same images in the middle of a black canvas.
-    pub fn on_canvas(mut self, height: usize, width: usize) -> Result<Self> {
-        let [h, w, _] = self.stored;
+    pub fn on_canvas(self, height: usize, width: usize) -> Result<Self> {
+        self.mounted(Mount { canvas: [height, width], window: false })
+    }
+
+    /// The same images, shown as `mount` says.
+    pub fn mounted(mut self, mount: Mount) -> Result<Self> {
+        let ([h, w, _], [height, width]) = (self.stored, mount.canvas);
         if height < h || width < w {
             let expected = format!("a canvas of at least {h} x {w}");
             return Err(DataError::format(self.name, expected, format!("{height} x {width}")));
         }
-        self.canvas = [height, width];
+        self.mount = mount;
         Ok(self)
     }
 
@@ -88,7 +114,7 @@ impl Dataset {
 
     /// Height, width and channels of an image on its canvas.
     pub fn shape(&self) -> [usize; 3] {
-        [self.canvas[0], self.canvas[1], self.stored[2]]
+        [self.mount.canvas[0], self.mount.canvas[1], self.stored[2]]
     }
 
     /// The class of every image.
@@ -98,18 +124,36 @@ impl Dataset {
 
     /// An image on its canvas, values 0..1.
     pub fn image(&self, index: usize) -> Result<Image> {
+        self.shown(&self.stored(index)?, &Similarity::IDENTITY)
+    }
+
+    /// An image without its canvas, values 0..1.
+    fn stored(&self, index: usize) -> Result<Image> {
         let [h, w, c] = self.stored;
         let size = h * w * c;
-        let start = index.checked_mul(size).filter(|_| index < self.len()).ok_or_else(|| {
+        if index >= self.len() {
             let expected = format!("an index below {}", self.len());
-            DataError::format(&self.name, expected, index.to_string())
-        })?;
-        let bytes = &self.pixels[start..start + size];
+            return Err(DataError::format(&self.name, expected, index.to_string()));
+        }
+        let held = self.len() - self.files.len();
+        let read;
+        let bytes = if index < held {
+            &self.pixels[index * size..][..size]
+        } else {
+            let fit = Fit { side: h, channels: c, mean_colour: true };
+            let file = &self.files[index - held];
+            let fitted = fit.bytes(&read_image(file)?);
+            let name = || file.display().to_string();
+            read = fitted.map_err(|e| DataError::format(name(), e.expected, e.got))?;
+            &read[..]
+        };
         let data = bytes.iter().map(|v| f32::from(*v) / 255.0).collect();
-        let image = Image::new(h, w, c, data);
-        image
-            .and_then(|image| image.padded(self.canvas[0], self.canvas[1]))
-            .map_err(|e| DataError::format(&self.name, e.expected, e.got))
+        Image::new(h, w, c, data).map_err(|e| DataError::format(&self.name, e.expected, e.got))
+    }
+
+    fn shown(&self, image: &Image, transform: &Similarity) -> Result<Image> {
+        let shown = self.mount.show(image, transform);
+        shown.map_err(|e| DataError::format(&self.name, e.expected, e.got))
     }
 
     /// The images `indices`, each transformed about its centre as `transform` says of its index.
@@ -118,12 +162,20 @@ impl Dataset {
         indices: &[usize],
         transform: impl Fn(usize) -> Result<Similarity> + Sync,
     ) -> Result<Batch> {
+        self.changed_batch(indices, |_, image| Ok(image), transform)
+    }
+
+    /// [`batch`](Self::batch) of images that `change` has changed, given their index, before they
+    /// go on their canvas. Their size stays.
+    pub fn changed_batch(
+        &self,
+        indices: &[usize],
+        change: impl Fn(usize, Image) -> Result<Image> + Sync,
+        transform: impl Fn(usize) -> Result<Similarity> + Sync,
+    ) -> Result<Batch> {
         let one = |&index: &usize| -> Result<Image> {
-            let (image, transform) = (self.image(index)?, transform(index)?);
-            if transform == Similarity::IDENTITY {
-                return Ok(image);
-            }
-            Ok(warp(&image, &transform, About::Centre, Interpolation::Bilinear))
+            let image = change(index, self.stored(index)?)?;
+            self.shown(&image, &transform(index)?)
         };
         let made: Vec<Image> = indices.par_iter().map(one).collect::<Result<_>>()?;
         let [h, w, c] = self.shape();

@@ -15,6 +15,10 @@ const SPLIT_STREAM: u64 = u64::MAX;
 const ORDER_STREAM: u64 = u64::MAX - 1;
 /// The first of those of pose jitter; the augmentation's begin at 0.
 const JITTER_STREAMS: u64 = 1 << 63;
+/// The first of those of photographs
+pub(crate) const PHOTOGRAPH_STREAMS: u64 = 1 << 62;
+/// and of the classes of a folder.
+pub(crate) const FOLDER_STREAMS: u64 = 1 << 61;
 
 /// Random turns and scalings of training images, about the centre.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,16 +75,22 @@ pub struct TrainingSplit {
 impl TrainingSplit {
     /// `training` and `validation` different images of `total`, drawn by `seed`.
     pub fn new(total: usize, training: usize, validation: usize, seed: u64) -> Result<Self> {
-        if training == 0 || validation == 0 || training.saturating_add(validation) > total {
-            let expected = format!("at least 1 image each to train and validate, together {total}");
-            let got = format!("{training} and {validation}");
-            return Err(DataError::format("training split", expected, got));
-        }
+        Self::check(total, training, validation)?;
         let mut all: Vec<usize> = (0..total).collect();
         shuffle(&mut all, &mut generator(seed, 0, SPLIT_STREAM));
         let held_out = all.split_off(total - validation);
         all.truncate(training);
         Ok(Self { training: all, validation: held_out })
+    }
+
+    /// Refuses a split that `total` images do not have.
+    pub fn check(total: usize, training: usize, validation: usize) -> Result<()> {
+        if training == 0 || validation == 0 || training.saturating_add(validation) > total {
+            let expected = format!("at least 1 image each to train and validate, together {total}");
+            let got = format!("{training} and {validation}");
+            return Err(DataError::format("training split", expected, got));
+        }
+        Ok(())
     }
 
     /// The training images in the order of `epoch`.
@@ -91,14 +101,14 @@ impl TrainingSplit {
     }
 }
 
-fn generator(seed: u64, epoch: usize, stream: u64) -> ChaCha8Rng {
+pub(crate) fn generator(seed: u64, epoch: usize, stream: u64) -> ChaCha8Rng {
     let mut random = ChaCha8Rng::seed_from_u64(seed.rotate_left(32) ^ epoch as u64);
     random.set_stream(stream);
     random
 }
 
 /// Fisher and Yates.
-fn shuffle(items: &mut [usize], random: &mut ChaCha8Rng) {
+pub(crate) fn shuffle(items: &mut [usize], random: &mut ChaCha8Rng) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.random_range(0..=last));
     }

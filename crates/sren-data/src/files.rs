@@ -1,26 +1,42 @@
 //! Image files: png and jpeg, grey or colour, 8 or 16 bit, with or without alpha.
 
-use std::io::Cursor;
+use std::fs::File;
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use image::{ColorType, DynamicImage, ImageReader, Limits};
+use image::{ColorType, DynamicImage, ImageDecoder, ImageReader, Limits};
 use sren_math::Image;
 
 use crate::error::{DataError, Result};
 
 /// Largest side of an image that is decoded.
 const MAX_SIDE: u32 = 16_384;
+/// Most pixels of an image that is decoded.
+const MAX_PIXELS: u64 = 1 << 26;
 /// Most memory that a decoder may take.
-const MAX_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 29;
+/// Largest image file that is read.
+const MAX_FILE: u64 = 1 << 28;
 /// Endings of the file names that count as images.
 const ENDINGS: [&str; 3] = ["png", "jpg", "jpeg"];
 
 /// Reads an image file: one channel for grey, three for colour, values 0..1. What is transparent
 /// becomes black.
 pub fn read_image(path: &Path) -> Result<Image> {
-    let bytes =
-        std::fs::read(path).map_err(|source| DataError::Io { path: path.to_path_buf(), source })?;
-    decode_image(&path.display().to_string(), &bytes)
+    decode_image(&path.display().to_string(), &read_bounded(path, MAX_FILE)?)
+}
+
+/// The content of a file that has at most `limit` bytes.
+pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let fail = |source| DataError::Io { path: path.to_path_buf(), source };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(fail)?;
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > limit {
+        let expected = format!("at most {limit} bytes");
+        return Err(DataError::format(path.display().to_string(), expected, "more"));
+    }
+    Ok(bytes)
 }
 
 /// Decodes the content of an image file. `name` is used in errors.
@@ -36,7 +52,13 @@ pub fn decode_image(name: &str, bytes: &[u8]) -> Result<Image> {
     limits.max_image_height = Some(MAX_SIDE);
     limits.max_alloc = Some(MAX_BYTES);
     reader.limits(limits);
-    let picture = reader.decode().map_err(|e| unreadable(&e))?;
+    let decoder = reader.into_decoder().map_err(|e| unreadable(&e))?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > MAX_PIXELS {
+        let expected = format!("an image of at most {MAX_PIXELS} pixels");
+        return Err(DataError::format(name, expected, format!("{width} x {height}")));
+    }
+    let picture = DynamicImage::from_decoder(decoder).map_err(|e| unreadable(&e))?;
     let (height, width) = (picture.height() as usize, picture.width() as usize);
     let (channels, data) = values(picture);
     Image::new(height, width, channels, data)
@@ -65,13 +87,18 @@ pub fn find_images(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(fail)? {
         let path = entry.map_err(fail)?.path();
-        let ending = path.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
         if path.is_dir() {
             found.extend(find_images(&path)?);
-        } else if ending.is_some_and(|e| ENDINGS.contains(&e.as_str())) {
+        } else if is_image_name(&path) {
             found.push(path);
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Whether the file's name ends like that of an image.
+pub(crate) fn is_image_name(path: &Path) -> bool {
+    let ending = path.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
+    ending.is_some_and(|e| ENDINGS.contains(&e.as_str()))
 }

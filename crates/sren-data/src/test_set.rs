@@ -1,4 +1,4 @@
-//! The paper's test sets: digits on a canvas of 56 x 56, transformed about its centre, bilinear.
+//! Test sets. The paper's: digits on a canvas of 56 x 56, transformed about its centre, bilinear.
 //!
 //! One seed for all: an image has the same angle in R and SRT and the same scale in S and SRT.
 
@@ -29,12 +29,17 @@ pub enum TestSet {
     Scaled,
     /// SRT: scaled, rotated, then moved by up to 10 pixels along each axis.
     ScaledRotatedMoved,
+    /// Out of distribution: scaled and rotated, for photographs.
+    ScaledRotated,
 }
 
 impl TestSet {
-    /// All of them, in the order of the paper's Table 1.
+    /// The paper's, in the order of the paper's Table 1.
     pub const ALL: [Self; 4] =
         [Self::Upright, Self::Rotated, Self::Scaled, Self::ScaledRotatedMoved];
+
+    /// Those of photographs.
+    pub const PHOTOGRAPHS: [Self; 2] = [Self::Upright, Self::ScaledRotated];
 
     /// The name on the command line and in reports.
     pub fn name(self) -> &'static str {
@@ -43,6 +48,7 @@ impl TestSet {
             Self::Rotated => "r",
             Self::Scaled => "s",
             Self::ScaledRotatedMoved => "srt",
+            Self::ScaledRotated => "ood",
         }
     }
 
@@ -58,6 +64,7 @@ impl TestSet {
             Self::Rotated => Similarity::new(1.0, angle, [0.0; 2]),
             Self::Scaled => Similarity::new(scale, 0.0, [0.0; 2]),
             Self::ScaledRotatedMoved => Similarity::new(scale, angle, shift),
+            Self::ScaledRotated => Similarity::new(scale, angle, [0.0; 2]),
         };
         transform.map_err(|e| DataError::format(self.name(), e.expected, e.got))
     }
@@ -67,10 +74,9 @@ impl std::str::FromStr for TestSet {
     type Err = DataError;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|set| set.name() == name)
-            .ok_or_else(|| DataError::format("test set", "upright, r, s or srt", name))
+        let mut all = Self::ALL.into_iter().chain([Self::ScaledRotated]);
+        all.find(|set| set.name() == name)
+            .ok_or_else(|| DataError::format("test set", "upright, r, s, srt or ood", name))
     }
 }
 
@@ -98,10 +104,10 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for set in TestSet::ALL {
+        for set in TestSet::ALL.into_iter().chain(TestSet::PHOTOGRAPHS) {
             assert_eq!(set.name().parse::<TestSet>().unwrap(), set);
         }
         let error = "x".parse::<TestSet>().unwrap_err().to_string();
-        assert_eq!(error, "test set: expected upright, r, s or srt, got x");
+        assert_eq!(error, "test set: expected upright, r, s, srt or ood, got x");
     }
 }

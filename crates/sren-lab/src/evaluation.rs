@@ -1,17 +1,15 @@
-//! Accuracy of a network on transformed digits.
+//! Accuracy of a network on transformed images.
 
 use std::collections::BTreeMap;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::Device;
 use serde::Serialize;
 use sren::Similarity;
 use sren::models::SimResNet;
-use sren_data::Dataset;
+use sren_data::{Dataset, RandomTransform, TestSet};
 
+use crate::confusion::{Confusion, confusion};
 use crate::error::Result;
-
-/// Images at a time.
-const BATCH: usize = 128;
 
 /// How often the network is right.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -48,15 +46,63 @@ pub fn accuracy(
     indices: &[usize],
     transform: impl Fn(usize) -> sren_data::Result<Similarity> + Sync,
 ) -> Result<Accuracy> {
-    let device = plain_device();
-    let mut right = 0;
-    for indices in indices.chunks(BATCH) {
-        let batch = images.batch(indices, &transform)?;
-        let input = Tensor::from_data(TensorData::new(batch.images, batch.shape), &device);
-        let told = network.forward(input)?.argmax(1).into_data();
-        let told = told.iter::<i64>().zip(&batch.labels);
-        right += told.filter(|(told, label)| *told == i64::from(**label)).count();
+    Ok(confusion(network, images, indices, transform)?.accuracy())
+}
+
+/// How test images are transformed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Transform {
+    /// As in a test set.
+    Set(TestSet),
+    /// All the same.
+    Fixed(Similarity),
+    /// Each by a draw of its own.
+    Random(RandomTransform),
+}
+
+impl Transform {
+    /// The transform of image number `index`.
+    pub fn at(&self, index: usize) -> sren_data::Result<Similarity> {
+        match self {
+            Self::Set(set) => set.transform(index),
+            Self::Fixed(transform) => Ok(*transform),
+            Self::Random(transform) => transform.draw(index),
+        }
     }
-    let n = indices.len();
-    Ok(Accuracy { accuracy: 100.0 * right as f64 / n.max(1) as f64, n })
+}
+
+/// One test set of photographs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassAccuracy {
+    /// Over all images.
+    #[serde(flatten)]
+    pub all: Accuracy,
+    /// Of each class, in per cent; none where there is no image.
+    pub class_accuracy: Vec<Option<f64>>,
+    /// By true class, then by the class that was told.
+    pub confusion: Confusion,
+}
+
+/// A network's accuracy on photographs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhotographEvaluation {
+    /// What the network follows: sren, so2, scale or cnn.
+    pub model: String,
+    /// Whether it was trained on images turned and scaled a little.
+    pub augmented: bool,
+    /// Its learned values.
+    pub parameters: usize,
+    /// Where the images come from.
+    pub data: String,
+    /// The names of the classes.
+    pub classes: Vec<String>,
+    /// The sets, by name.
+    pub sets: BTreeMap<String, ClassAccuracy>,
+}
+
+impl From<Confusion> for ClassAccuracy {
+    fn from(confusion: Confusion) -> Self {
+        let (all, class_accuracy) = (confusion.accuracy(), confusion.by_class());
+        Self { all, class_accuracy, confusion }
+    }
 }

@@ -6,16 +6,24 @@ pub mod training;
 mod allocation;
 mod artifact;
 mod canvas;
+mod confusion;
+mod dominant_pose;
 mod error;
 mod evaluation;
 mod interrupt;
 mod lemma;
 mod pose_picture;
+mod prediction;
 
 pub use allocation::keep_freed_memory;
 pub use artifact::write_whole;
+pub use confusion::{Confusion, confusion};
+pub use dominant_pose::DominantPose;
 pub use error::{LabError, Result};
-pub use evaluation::{Accuracy, Evaluation, accuracy, plain_device};
+pub use evaluation::{
+    Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, plain_device,
+};
 pub use interrupt::stop_wish;
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
+pub use prediction::{Guess, Prediction, Predictor};

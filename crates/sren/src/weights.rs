@@ -10,6 +10,10 @@ use serde_json::{Map, Value, json};
 use crate::error::{Error, Result};
 
 const OPERATION: &str = "safetensors";
+/// Longest header that is read, as in the Python package.
+const MAX_HEADER: usize = 100_000_000;
+/// Characters of a file's content that an error repeats.
+const MAX_QUOTED: usize = 120;
 
 /// Named arrays of f32 and some text about them: the content of a safetensors file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -73,49 +77,84 @@ impl Weights {
         let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(cut)?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| cut())?;
         let (text, data) = rest.split_at_checked(length).ok_or_else(cut)?;
+        if length > MAX_HEADER {
+            let expected = format!("a header of at most {MAX_HEADER} bytes");
+            return Err(Error::shape(OPERATION, expected, length.to_string()));
+        }
         let header: Map<String, Value> = serde_json::from_slice(text)
-            .map_err(|e| Error::shape(OPERATION, "a header of JSON", e.to_string()))?;
+            .map_err(|e| Error::shape(OPERATION, "a header of JSON", short(e)))?;
         let mut weights = Self::default();
-        let mut total = 0;
+        let mut parts = Vec::new();
         for (name, entry) in header {
             if name == "__metadata__" {
                 weights.metadata = serde_json::from_value(entry)
-                    .map_err(|e| Error::shape(OPERATION, "metadata of text", e.to_string()))?;
-                continue;
+                    .map_err(|e| Error::shape(OPERATION, "metadata of text", short(e)))?;
+            } else {
+                parts.push(Part::new(name, &entry)?);
             }
-            let tensor = read_tensor(&name, &entry, data)?;
-            total += 4 * tensor.1.len();
-            weights.tensors.insert(name, tensor);
         }
-        if total != data.len() {
-            let expected = format!("{total} bytes of values");
+        // Nothing is copied before it is sure that all together are as large as the file.
+        parts.sort_by_key(|part| (part.begin, part.end));
+        let mut end = 0;
+        for part in &parts {
+            if part.begin != end {
+                let expected = format!("{} to begin at byte {end}", short(&part.name));
+                return Err(Error::shape(OPERATION, expected, part.begin.to_string()));
+            }
+            end = part.end;
+        }
+        if end != data.len() {
+            let expected = format!("{end} bytes of values");
             return Err(Error::shape(OPERATION, expected, data.len().to_string()));
+        }
+        for Part { name, shape, begin, end } in parts {
+            let number = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+            let values = data.get(begin..end).ok_or_else(cut)?.chunks_exact(4).map(number);
+            weights.tensors.insert(name, (shape, values.collect()));
         }
         Ok(weights)
     }
 }
 
-fn read_tensor(name: &str, entry: &Value, data: &[u8]) -> Result<(Vec<usize>, Vec<f32>)> {
-    let refuse = |expected: &str| {
-        Error::shape(OPERATION, format!("{name} to be {expected}"), entry.to_string())
-    };
-    if entry["dtype"] != "F32" {
-        return Err(refuse("of dtype F32"));
+/// One tensor of the header.
+struct Part {
+    name: String,
+    shape: Vec<usize>,
+    begin: usize,
+    end: usize,
+}
+
+impl Part {
+    fn new(name: String, entry: &Value) -> Result<Self> {
+        let refuse = |expected: &str| {
+            Error::shape(OPERATION, format!("{} to be {expected}", short(&name)), short(entry))
+        };
+        if entry["dtype"] != "F32" {
+            return Err(refuse("of dtype F32"));
+        }
+        let numbers = |key: &str| -> Option<Vec<usize>> {
+            let list = entry[key].as_array()?;
+            list.iter().map(|v| v.as_u64().and_then(|v| usize::try_from(v).ok())).collect()
+        };
+        let shape = numbers("shape").ok_or_else(|| refuse("an array with a shape"))?;
+        let count = shape.iter().try_fold(4usize, |n, size| n.checked_mul(*size));
+        let range = numbers("data_offsets").ok_or_else(|| refuse("an array with data_offsets"))?;
+        match range[..] {
+            [begin, end] if begin <= end && Some(end - begin) == count => {
+                Ok(Self { name, shape, begin, end })
+            }
+            _ => Err(refuse("as long as its shape says")),
+        }
     }
-    let numbers = |key: &str| -> Option<Vec<usize>> {
-        let list = entry[key].as_array()?;
-        list.iter().map(|v| v.as_u64().and_then(|v| usize::try_from(v).ok())).collect()
-    };
-    let shape = numbers("shape").ok_or_else(|| refuse("an array with a shape"))?;
-    let count = shape.iter().try_fold(4usize, |n, size| n.checked_mul(*size));
-    let range = numbers("data_offsets").ok_or_else(|| refuse("an array with data_offsets"))?;
-    let values = match range[..] {
-        [begin, end] if begin <= end && Some(end - begin) == count => data.get(begin..end),
-        _ => None,
-    };
-    let values = values.ok_or_else(|| refuse("inside of the file, as long as its shape says"))?;
-    let number = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-    Ok((shape, values.chunks_exact(4).map(number).collect()))
+}
+
+/// The beginning of a text from a file, for an error of one line.
+fn short(text: impl std::fmt::Display) -> String {
+    let text = text.to_string().replace(char::is_control, " ");
+    match text.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text,
+    }
 }
 
 #[derive(Default)]
@@ -169,7 +208,7 @@ impl ModuleMapper for Writer<'_> {
                 })
             }
             found => {
-                let got = found.map_or("nothing".into(), |(shape, _)| format!("{shape:?}"));
+                let got = found.map_or("nothing".into(), |(shape, _)| short(format!("{shape:?}")));
                 let expected = format!("{name} of {:?}", &dims[..]);
                 self.error.get_or_insert(Error::shape(OPERATION, expected, got));
                 param

@@ -1,35 +1,46 @@
-//! `sren eval`: accuracy on transformed digits.
+//! `sren eval`: accuracy on transformed test images.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 use sren::Similarity;
 use sren::models::{SimResNet, parameter_count};
-use sren_data::{Dataset, Split, TestSet};
+use sren_data::{Dataset, RandomTransform, Split, TestSet};
 use sren_lab::bench::with_threads;
 use sren_lab::training::{Recipe, RunFolder};
-use sren_lab::{Accuracy, Evaluation, LabError, accuracy};
+use sren_lab::{
+    Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion,
+};
 
+use super::photograph_table;
 use crate::Failure;
 use crate::output::{print, print_json};
 
-/// Evaluate a trained network on the paper's test sets, or on one transform of your choice.
+/// Evaluate a trained network on test sets, or on transforms of your choice.
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
     /// The folder of a run
     run: PathBuf,
-    /// Test sets: upright, r, s, srt
+    /// Test sets: upright, r, s, srt, ood [default: upright,r,s,srt for digits, upright,ood for
+    /// images of your own]
     #[arg(long, value_name = "SETS", value_delimiter = ',', value_parser = set,
-        default_values_t = TestSet::ALL.map(|set| set.name().to_string()),
-        conflicts_with_all = ["angle", "scale"])]
-    sets: Vec<String>,
+        conflicts_with_all = ["angle", "scale", "angles", "scales"])]
+    sets: Vec<TestSet>,
     /// Turn every test image by this many degrees instead
     #[arg(long, value_name = "DEG", allow_negative_numbers = true)]
     angle: Option<f64>,
     /// Scale every test image by this instead
     #[arg(long, value_name = "S")]
     scale: Option<f64>,
-    /// Test images of each set, the first of them
+    /// Turn every test image at random by degrees between these instead
+    #[arg(long, value_name = "FROM,TO", value_parser = range, allow_hyphen_values = true,
+        conflicts_with_all = ["angle", "scale"])]
+    angles: Option<[f64; 2]>,
+    /// Scale every test image at random between these instead
+    #[arg(long, value_name = "FROM,TO", value_parser = range, conflicts_with_all = ["angle", "scale"])]
+    scales: Option<[f64; 2]>,
+    /// Test images of each set: the first of them, of your own spread over all
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     images: u16,
     /// Number of threads [default: one a core]
@@ -40,59 +51,123 @@ pub(crate) struct Eval {
     json: bool,
 }
 
-fn set(name: &str) -> Result<String, String> {
-    name.parse::<TestSet>().map(|_| name.to_string()).map_err(|e| e.to_string())
+fn set(name: &str) -> Result<TestSet, String> {
+    name.parse::<TestSet>().map_err(|e| e.to_string())
+}
+
+fn range(text: &str) -> Result<[f64; 2], String> {
+    let number = |part: &str| part.trim().parse::<f64>().ok();
+    let parts = text.split_once(',').map(|(from, to)| (number(from), number(to)));
+    match parts {
+        Some((Some(from), Some(to))) => Ok([from, to]),
+        _ => Err("expected two numbers with a comma between them".into()),
+    }
+}
+
+/// What was found.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Report {
+    Digits(Evaluation),
+    Photographs(PhotographEvaluation),
+}
+
+impl Report {
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Digits(evaluation) => table(evaluation),
+            Self::Photographs(evaluation) => photograph_table::table(evaluation),
+        }
+    }
 }
 
 impl Eval {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let work = || -> Result<Evaluation, LabError> {
-            if self.angle.is_none() && self.scale.is_none() {
-                let sets: Result<Vec<TestSet>, _> = self.sets.iter().map(|s| s.parse()).collect();
-                return evaluate(&self.run, &sets?, self.images.into());
-            }
+        let transforms = self.transforms()?;
+        let work = || report(&self.run, transforms, self.images.into());
+        let report = with_threads(self.threads, work)??;
+        if self.json { print_json(&report) } else { print(&report.text()) }
+    }
+
+    /// The transforms that were asked for, by name; none for the usual ones.
+    fn transforms(&self) -> Result<Vec<(String, Transform)>, LabError> {
+        if self.angle.is_some() || self.scale.is_some() {
             let (angle, scale) = (self.angle.unwrap_or(0.0), self.scale.unwrap_or(1.0));
             let transform = Similarity::new(scale, angle.to_radians(), [0.0; 2])?;
-            let (network, recipe) = load(&self.run)?;
-            let digits = Dataset::mnist(Split::Test)?;
-            let found = accuracy(&network, &digits, &first(&digits, self.images.into()), |_| {
-                Ok(transform)
-            })?;
-            let name = format!("angle {angle} scale {scale}");
-            Ok(summary(&network, &recipe, vec![(name, found)]))
-        };
-        let evaluation = with_threads(self.threads, work)??;
-        if self.json { print_json(&evaluation) } else { print(&table(&evaluation)) }
+            return Ok(vec![(format!("angle {angle} scale {scale}"), Transform::Fixed(transform))]);
+        }
+        if self.angles.is_some() || self.scales.is_some() {
+            let angles @ [a, b] = self.angles.unwrap_or([0.0; 2]);
+            let scales @ [s, t] = self.scales.unwrap_or([1.0; 2]);
+            let transform = RandomTransform::new(angles, scales)?;
+            let name = format!("angles {a} to {b} scales {s} to {t}");
+            return Ok(vec![(name, Transform::Random(transform))]);
+        }
+        Ok(named(&self.sets))
+    }
+}
+
+fn named(sets: &[TestSet]) -> Vec<(String, Transform)> {
+    sets.iter().map(|set| (set.name().to_string(), Transform::Set(*set))).collect()
+}
+
+/// The run in `path` on the first `images` test images, transformed by each of `transforms`, or
+/// as usual if there are none.
+pub(crate) fn report(
+    path: &Path,
+    mut transforms: Vec<(String, Transform)>,
+    images: usize,
+) -> Result<Report, LabError> {
+    let (network, recipe) = load(path)?;
+    if transforms.is_empty() {
+        let digits = recipe.photographs.is_none();
+        transforms = if digits { named(&TestSet::ALL) } else { named(&TestSet::PHOTOGRAPHS) };
+    }
+    let loaded = recipe.load(Split::Test)?;
+    left_out(&loaded.broken);
+    let indices = some(&loaded.images, images, recipe.photographs.is_some());
+    if recipe.photographs.is_none() {
+        let mut found = Vec::new();
+        for (name, transform) in transforms {
+            let result = accuracy(&network, &loaded.images, &indices, |i| transform.at(i))?;
+            found.push((name, result));
+        }
+        return Ok(Report::Digits(summary(&network, &recipe, found)));
+    }
+    let mut sets = std::collections::BTreeMap::new();
+    for (name, transform) in transforms {
+        let found = confusion(&network, &loaded.images, &indices, |i| transform.at(i))?;
+        sets.insert(name, found.into());
+    }
+    Ok(Report::Photographs(PhotographEvaluation {
+        model: recipe.model.clone(),
+        augmented: recipe.augment,
+        parameters: parameter_count(&network),
+        data: recipe.data.to_string(),
+        classes: recipe.classes(),
+        sets,
+    }))
+}
+
+/// Names the files that were left out, on standard error.
+pub(crate) fn left_out(broken: &[sren_data::DataError]) {
+    const SHOWN: usize = 20;
+    broken.iter().take(SHOWN).for_each(|error| eprintln!("left out: {error}"));
+    if broken.len() > SHOWN {
+        eprintln!("left out: {} more", broken.len() - SHOWN);
     }
 }
 
 /// The best network of the run in `path`, ready to evaluate, and its recipe.
 pub(crate) fn load(path: &Path) -> Result<(SimResNet, Recipe), LabError> {
     let (folder, recipe) = RunFolder::open(path)?;
-    // Without autodiff: nothing is recorded.
-    let network = recipe.network()?.init(&sren_lab::plain_device())?;
-    Ok((folder.load_model(network)?, recipe))
+    Ok((folder.load_network(&recipe)?, recipe))
 }
 
-/// The accuracy of the run in `path` on the first `images` images of each of `sets`.
-pub(crate) fn evaluate(
-    path: &Path,
-    sets: &[TestSet],
-    images: usize,
-) -> Result<Evaluation, LabError> {
-    let (network, recipe) = load(path)?;
-    let digits = Dataset::mnist(Split::Test)?;
-    let indices = first(&digits, images);
-    let mut found = Vec::new();
-    for set in sets {
-        let result = accuracy(&network, &digits, &indices, |index| set.transform(index))?;
-        found.push((set.name().to_string(), result));
-    }
-    Ok(summary(&network, &recipe, found))
-}
-
-fn first(digits: &Dataset, images: usize) -> Vec<usize> {
-    (0..digits.len().min(images)).collect()
+/// The first `count` of them or, where classes stand one after the other, `count` spread over all.
+fn some(images: &Dataset, count: usize, spread: bool) -> Vec<usize> {
+    let count = images.len().min(count);
+    (0..count).map(|i| if spread { i * images.len() / count } else { i }).collect()
 }
 
 fn summary(network: &SimResNet, recipe: &Recipe, sets: Vec<(String, Accuracy)>) -> Evaluation {

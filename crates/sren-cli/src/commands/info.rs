@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use sren::Grid;
 use sren::models::{LayerCost, parameter_count};
-use sren_data::CANVAS;
 use sren_lab::training::RunFolder;
 
 use crate::Failure;
@@ -22,11 +21,12 @@ impl Info {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let (folder, recipe) = RunFolder::open(&self.run)?;
         let network = recipe.network()?.init(&sren_lab::plain_device())?;
-        let costs = network.layer_costs(&Grid::pixels(CANVAS, CANVAS))?;
+        let [height, width] = recipe.presentation().mount.canvas;
+        let costs = network.layer_costs(&Grid::pixels(height, width))?;
         let total: usize = costs.iter().map(|cost| cost.multiply_adds).sum();
         let plus = if recipe.augment { ", augmented" } else { "" };
         let mut text = format!(
-            "{} {}{plus}: {} parameters, {:.4} GFLOP (multiply-adds) at {CANVAS}x{CANVAS}\n\n",
+            "{} {}{plus}: {} parameters, {:.4} GFLOP (multiply-adds) at {height}x{width}\n\n",
             recipe.arch,
             recipe.model,
             parameter_count(&network),

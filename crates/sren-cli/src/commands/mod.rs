@@ -4,6 +4,8 @@ pub(crate) mod bench;
 pub(crate) mod equivariance;
 pub(crate) mod eval;
 pub(crate) mod info;
+pub(crate) mod photograph_table;
 pub(crate) mod pose;
+pub(crate) mod predict;
 pub(crate) mod table;
 pub(crate) mod train;

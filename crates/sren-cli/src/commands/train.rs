@@ -1,4 +1,4 @@
-//! `sren train`: trains a network and evaluates it on the paper's test sets.
+//! `sren train`: trains a network and evaluates it on its test sets.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -7,37 +7,47 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use sren::Equivariance;
 use sren::models::Architecture;
-use sren_data::TestSet;
+use sren_data::{DataError, Source, Split};
 use sren_lab::bench::with_threads;
 use sren_lab::training::{Event, Outcome, Preset, Recipe, RunFolder, Trainer};
-use sren_lab::{Evaluation, stop_wish};
+use sren_lab::{LabError, stop_wish};
 
-use super::eval::{evaluate, table};
+use super::eval::{Report, left_out, report};
 use crate::Failure;
 use crate::output::print;
 
 /// Between two lines of progress where the output is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Train a network on the bundled MNIST, upright, and evaluate it on rotated, scaled and moved
-/// digits.
+/// Train a network on upright images, the bundled MNIST or your own, and evaluate it on rotated and
+/// scaled ones.
 #[derive(Debug, Args)]
 pub(crate) struct Train {
-    /// The recipe: quick, default or paper
-    #[arg(long, value_name = "NAME", default_value = "default", value_parser = preset)]
-    preset: Preset,
+    /// The images: mnist, DIR with DIR/train/<class>/* and DIR/test/<class>/* or with DIR/<class>/*,
+    /// or stl10:DIR
+    #[arg(long, value_name = "DATA", value_parser = source)]
+    data: Option<Source>,
+    /// Side that images of your own are brought to [default: 64]
+    #[arg(long, value_name = "N")]
+    size: Option<usize>,
+    /// The recipe: quick, default, paper, photos or stl10 [default: default, or photos with --data]
+    #[arg(long, value_name = "NAME", value_parser = preset)]
+    preset: Option<Preset>,
     /// A recipe of one's own, such as the config.toml of a run, instead of a preset
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     config: Option<PathBuf>,
     /// What the network follows: sren, so2 (rotations), scale or cnn (nothing)
     #[arg(long, value_name = "KIND", value_parser = model)]
     model: Option<Equivariance>,
-    /// The network: small, resnet18, resnet16 or wrn16-8
+    /// The network: small, resnet18, resnet16, wrn16-8 or photos
     #[arg(long, value_name = "NAME", value_parser = arch)]
     arch: Option<Architecture>,
     /// Turn and scale training images a little (SREN+)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_augment")]
     augment: bool,
+    /// Leave photographs as they are: no mirroring, no crops, no change of colour
+    #[arg(long)]
+    no_augment: bool,
     /// Passes over the training images
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
@@ -55,7 +65,7 @@ pub(crate) struct Train {
     out: Option<PathBuf>,
     /// Go on with the run in this folder
     #[arg(long, value_name = "DIR", conflicts_with_all =
-        ["preset", "config", "model", "arch", "augment", "epochs", "batch", "images", "seed", "out"])]
+        ["data", "size", "preset", "config", "model", "arch", "augment", "no_augment", "epochs", "batch", "images", "seed", "out"])]
     resume: Option<PathBuf>,
     /// Number of threads [default: one a core]
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -63,6 +73,10 @@ pub(crate) struct Train {
     /// Test images of each set to evaluate on at the end
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     test_images: u16,
+}
+
+fn source(name: &str) -> Result<Source, String> {
+    Ok(name.to_string().into())
 }
 
 pub(crate) fn preset(name: &str) -> Result<Preset, String> {
@@ -80,44 +94,75 @@ fn arch(name: &str) -> Result<Architecture, String> {
 impl Train {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let stop = stop_wish();
-        let (folder, recipe) = match &self.resume {
-            Some(path) => RunFolder::open(path)?,
-            None => {
-                let mut recipe = self.recipe()?;
-                recipe.network = Some(recipe.network()?);
-                let path = self.out.clone().unwrap_or_else(|| free_folder(&recipe));
-                (RunFolder::create(&path, &recipe)?, recipe)
-            }
-        };
-        eprintln!("run: {}", folder.path().display());
-        let work = || -> Result<Option<Evaluation>, sren_lab::LabError> {
-            let mut run = match self.resume {
-                Some(_) => Trainer::resume(recipe, folder.clone())?,
-                None => Trainer::start(recipe, folder.clone())?,
-            };
+        let mut broken = Vec::new();
+        let work = || -> Result<Option<Report>, String> {
+            let (mut run, folder) = self.prepare(&mut broken).map_err(|e| e.to_string())?;
+            eprintln!("run: {}", folder.path().display());
             let mut progress = Progress::default();
-            match run.run(stop, &mut |event| progress.show(&event))? {
-                Outcome::Stopped => Ok(None),
+            let outcome = run.run(stop, &mut |event| progress.show(&event));
+            match outcome.map_err(|e| e.to_string())? {
+                Outcome::Stopped => {
+                    let path = folder.path().display();
+                    eprintln!("stopped and saved; go on with: sren train --resume {path}");
+                    Ok(None)
+                }
                 Outcome::Done => {
-                    Ok(Some(evaluate(folder.path(), &TestSet::ALL, self.test_images.into())?))
+                    let found = report(folder.path(), Vec::new(), self.test_images.into());
+                    Ok(Some(found.map_err(|e| e.to_string())?))
                 }
             }
         };
-        match with_threads(self.threads, work)?? {
-            Some(evaluation) => print(&table(&evaluation)),
-            None => {
-                let path = folder.path().display();
-                eprintln!("stopped and saved; go on with: sren train --resume {path}");
-                Ok(())
-            }
+        let done = with_threads(self.threads, work)?;
+        left_out(&broken);
+        done?.map_or(Ok(()), |report| print(&report.text()))
+    }
+
+    /// The run, its images read; files that cannot be read go to `broken`.
+    fn prepare(&self, broken: &mut Vec<DataError>) -> Result<(Trainer, RunFolder), Failure> {
+        if let Some(path) = &self.resume {
+            let (folder, recipe) = RunFolder::open(path)?;
+            return Ok((Trainer::resume(recipe, folder.clone())?, folder));
         }
+        let mut recipe = self.recipe()?;
+        let loaded = recipe.load(Split::Train)?;
+        *broken = loaded.broken;
+        if !broken.is_empty() {
+            let count = broken.len();
+            eprintln!("{count} broken files are left out; they are named at the end");
+        }
+        recipe.fit_to(&loaded.images);
+        recipe.check("train")?;
+        recipe.network = Some(recipe.network()?);
+        let path = self.out.clone().unwrap_or_else(|| free_folder(&recipe));
+        let folder = RunFolder::create(&path, &recipe)?;
+        Ok((Trainer::start_on(loaded.images, recipe, folder.clone())?, folder))
     }
 
     fn recipe(&self) -> Result<Recipe, Failure> {
-        let mut recipe = match &self.config {
-            Some(path) => Recipe::read(path)?,
-            None => self.preset.recipe()?,
+        let mut recipe = match (&self.config, self.preset) {
+            (Some(path), _) => Recipe::read(path)?,
+            (None, Some(preset)) => preset.recipe()?,
+            (None, None) if self.data.as_ref().is_none_or(Source::is_mnist) => {
+                Preset::Default.recipe()?
+            }
+            (None, None) => Preset::Photos.recipe()?,
         };
+        if let Some(data) = &self.data {
+            take_data(&mut recipe, data)?;
+        }
+        match &mut recipe.photographs {
+            None if self.size.is_some() || self.no_augment => {
+                let expected = "images of your own (--data) for --size and --no-augment";
+                return Err(LabError::unfit("train", expected, "mnist").into());
+            }
+            None => {}
+            Some(photographs) => {
+                if let Some(size) = self.size {
+                    photographs.resize(size);
+                }
+                photographs.augment = photographs.augment.filter(|_| !self.no_augment);
+            }
+        }
         if let Some(model) = self.model {
             recipe.model = model.name().into();
             recipe.network = recipe.network.map(|network| network.with_equivariance(model));
@@ -135,6 +180,28 @@ impl Train {
         recipe.check("train")?;
         Ok(recipe)
     }
+}
+
+/// Other images than those the recipe was made for: what followed from them follows anew.
+fn take_data(recipe: &mut Recipe, data: &Source) -> Result<(), Failure> {
+    if recipe.data == *data {
+        return Ok(());
+    }
+    if data.is_mnist() {
+        let expected = "a recipe for mnist";
+        return Err(LabError::unfit("train", expected, recipe.data.to_string()).into());
+    }
+    recipe.data = data.clone();
+    (recipe.training_images, recipe.validation_images) = (0, 0);
+    let photographs = Preset::Photos.recipe()?.photographs;
+    recipe.photographs = recipe.photographs.take().or(photographs);
+    if let Some(photographs) = &mut recipe.photographs {
+        (photographs.images, photographs.classes) = (0, Vec::new());
+        if matches!(recipe.data, Source::Stl10(_)) {
+            photographs.resize(sren_data::stl10::SIDE);
+        }
+    }
+    Ok(())
 }
 
 /// `runs/<arch>-<model>-<seed>`, or the first of its kind that is not there yet.

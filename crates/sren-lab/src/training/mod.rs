@@ -3,14 +3,18 @@
 //! Every draw follows from the recipe's seed and the step it is for, so that a run that was stopped
 //! goes on as if it never had been.
 
+mod images;
 mod kept_poses;
 mod optimiser;
+mod photographs;
 mod recipe;
 mod run_folder;
 mod schedule;
 mod trainer;
 
+pub use images::Presentation;
 pub use optimiser::{Optimiser, OptimiserKind};
+pub use photographs::{Photographs, class_weights};
 pub use recipe::{Preset, Recipe};
 pub use run_folder::{Checkpoint, EpochMetrics, RunFolder};
 pub use schedule::Schedule;

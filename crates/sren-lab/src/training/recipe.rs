@@ -6,9 +6,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sren::Equivariance;
 use sren::models::{Architecture, SimResNetConfig};
-use sren_data::{PoseJitter, TrainingSplit};
+use sren_data::{PoseJitter, Source, TrainingSplit, read_bounded};
 
 use super::optimiser::OptimiserKind;
+use super::photographs::Photographs;
 use super::schedule::Schedule;
 use crate::error::{LabError, Result};
 
@@ -18,6 +19,11 @@ const CLASSES: usize = 10;
 const CHANNELS: usize = 1;
 /// Training images of MNIST.
 const TRAINING_SET: usize = 60_000;
+/// Most bytes of a recipe.
+const MAX_FILE: u64 = 1 << 22;
+/// Most epochs, and most images a step.
+const MAX_EPOCHS: usize = 1_000_000;
+const MAX_BATCH: usize = 1 << 14;
 
 /// A recipe by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +34,10 @@ pub enum Preset {
     Default,
     /// The paper's own: ResNet-18, 200 epochs.
     Paper,
+    /// Photographs, half an hour for some thousands of them.
+    Photos,
+    /// The paper's own for STL-10: ResNet-16, 1000 epochs.
+    Stl10,
 }
 
 impl Preset {
@@ -37,6 +47,8 @@ impl Preset {
             Self::Quick => ("presets/quick.toml", include_str!("../../presets/quick.toml")),
             Self::Default => ("presets/default.toml", include_str!("../../presets/default.toml")),
             Self::Paper => ("presets/paper.toml", include_str!("../../presets/paper.toml")),
+            Self::Photos => ("presets/photos.toml", include_str!("../../presets/photos.toml")),
+            Self::Stl10 => ("presets/stl10.toml", include_str!("../../presets/stl10.toml")),
         };
         Recipe::parse(name, text)
     }
@@ -50,7 +62,9 @@ impl FromStr for Preset {
             "quick" => Ok(Self::Quick),
             "default" => Ok(Self::Default),
             "paper" => Ok(Self::Paper),
-            _ => Err(LabError::unfit("preset", "quick, default or paper", name)),
+            "photos" => Ok(Self::Photos),
+            "stl10" => Ok(Self::Stl10),
+            _ => Err(LabError::unfit("preset", "quick, default, paper, photos or stl10", name)),
         }
     }
 }
@@ -59,7 +73,10 @@ impl FromStr for Preset {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
-    /// The network's name: small, resnet18, resnet16 or wrn16-8.
+    /// Where the images come from: mnist, stl10:DIR or a folder.
+    #[serde(default, skip_serializing_if = "Source::is_mnist")]
+    pub data: Source,
+    /// The network's name: small, resnet18, resnet16, wrn16-8 or photos.
     pub arch: String,
     /// What it follows: sren, so2, scale or cnn.
     pub model: String,
@@ -74,9 +91,10 @@ pub struct Recipe {
     pub batch: usize,
     /// Seed of every draw.
     pub seed: u64,
-    /// Images to learn from.
+    /// Images to learn from; 0, of photographs, for all that are not held out.
     pub training_images: usize,
-    /// Images held out of the training set, to choose the best epoch by.
+    /// Images held out of the training set, to choose the best epoch by; 0, of photographs, for a
+    /// tenth.
     pub validation_images: usize,
     /// Epochs without a better validation accuracy after which training ends; 0 for never.
     pub patience: usize,
@@ -86,6 +104,9 @@ pub struct Recipe {
     pub schedule: Schedule,
     /// The optimiser.
     pub optimiser: OptimiserKind,
+    /// What images other than the bundled digits are brought to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub photographs: Option<Photographs>,
     /// The network in full. Without it, `arch` and `model` say everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<SimResNetConfig>,
@@ -96,7 +117,8 @@ impl Recipe {
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let recipe: Self = toml::from_str(text).map_err(|e| {
             // The first line says what, the rest draws where.
-            let line = e.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.lines().count().max(1);
             let got = format!("line {line}: {}", e.message().replace('\n', " "));
             LabError::unfit(name, "a recipe", got)
         })?;
@@ -107,8 +129,9 @@ impl Recipe {
     /// Reads a recipe from a file.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| LabError::unfit(&name, "a recipe", e.to_string()))?;
+        let unreadable = |e: String| LabError::unfit(&name, "a recipe", e);
+        let bytes = read_bounded(path, MAX_FILE).map_err(|e| unreadable(e.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|e| unreadable(e.to_string()))?;
         Self::parse(&name, &text)
     }
 
@@ -124,7 +147,16 @@ impl Recipe {
         }
         let equivariance: Equivariance = self.model.parse()?;
         let architecture: Architecture = self.arch.parse()?;
-        Ok(architecture.config(CHANNELS, CLASSES).with_equivariance(equivariance))
+        let (channels, classes) = self.ends();
+        Ok(architecture.config(channels, classes).with_equivariance(equivariance))
+    }
+
+    /// Channels of the images, number of classes.
+    fn ends(&self) -> (usize, usize) {
+        match &self.photographs {
+            Some(photographs) => (Photographs::CHANNELS, photographs.classes.len()),
+            None => (CHANNELS, CLASSES),
+        }
     }
 
     /// Learns from `images` images; at most a quarter as many are held out.
@@ -142,6 +174,13 @@ impl Recipe {
             let got = format!("{} and {}", self.epochs, self.batch);
             return refuse("at least 1 epoch and batches of at least 2", got);
         }
+        if self.epochs.max(self.patience) > MAX_EPOCHS || self.batch > MAX_BATCH {
+            let got = format!("{}, {} and {}", self.epochs, self.patience, self.batch);
+            let expected = format!(
+                "epochs and patience of at most {MAX_EPOCHS} and batches of at most {MAX_BATCH}"
+            );
+            return refuse(&expected, got);
+        }
         if !(self.learning_rate.is_finite() && self.learning_rate > 0.0) {
             return refuse("a finite learning rate > 0", self.learning_rate.to_string());
         }
@@ -155,13 +194,26 @@ impl Recipe {
         {
             return refuse("a pose jitter of 0 or more", format!("{angle} and {ln_scale}"));
         }
-        let (training, validation) = (self.training_images, self.validation_images);
-        TrainingSplit::new(TRAINING_SET, training, validation, self.seed)?;
-        let network = self.network()?;
-        if (network.classes, network.image_channels) != (CLASSES, CHANNELS) {
-            let got = format!("{} and {}", network.classes, network.image_channels);
-            return refuse("a network for 10 classes and 1 channel", got);
+        let mut total = TRAINING_SET;
+        if let Some(photographs) = &self.photographs {
+            photographs.check(name)?;
+            if photographs.classes.is_empty() {
+                // The rest follows from images that are not known yet.
+                return Ok(());
+            }
+            total = photographs.images;
         }
+        let (training, validation) = (self.training_images, self.validation_images);
+        TrainingSplit::check(total, training, validation)?;
+        let (network, (channels, classes)) = (self.network()?, self.ends());
+        if (network.image_channels, network.classes) != (channels, classes) {
+            let expected = format!("a network for {classes} classes and {channels} channels");
+            return refuse(
+                &expected,
+                format!("{} and {}", network.classes, network.image_channels),
+            );
+        }
+        network.check_bounds(self.presentation().mount.canvas)?;
         Ok(())
     }
 }
@@ -172,8 +224,15 @@ mod tests {
 
     #[test]
     fn presets_are_read_and_written_back() {
-        for preset in [Preset::Quick, Preset::Default, Preset::Paper] {
+        let [photos, stl10] = [Preset::Photos, Preset::Stl10];
+        for preset in [Preset::Quick, Preset::Default, Preset::Paper, photos, stl10] {
             let mut recipe = preset.recipe().unwrap();
+            if let Some(photographs) = &mut recipe.photographs {
+                photographs.classes = ["a".to_string(), "b \"é\"".to_string()].to_vec();
+                photographs.images = 4000;
+                (recipe.data, recipe.training_images) = ("x/y".to_string().into(), 3000);
+                recipe.validation_images = 500;
+            }
             recipe.network = Some(recipe.network().unwrap());
             let text = recipe.to_toml().unwrap();
             let again = Recipe::parse("again", &text).unwrap();
@@ -190,7 +249,7 @@ mod tests {
             (
                 "arch = \"small\"",
                 "arch = \"tiny\"",
-                "small, resnet18, resnet16 or wrn16-8, got tiny",
+                "small, resnet18, resnet16, wrn16-8 or photos, got tiny",
             ),
             ("learning_rate = ", "learning_rate = -", "a finite learning rate > 0"),
         ] {

@@ -13,11 +13,18 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sren::Weights;
 use sren::models::SimResNet;
+use sren_data::read_bounded;
 
 use super::optimiser::{Optimiser, OptimiserKind};
 use super::recipe::Recipe;
 use crate::artifact::write_whole;
 use crate::error::{LabError, Result};
+use crate::evaluation::plain_device;
+
+/// Most bytes of weights: those of the largest network, with its optimiser,
+const MAX_WEIGHTS: u64 = 2 << 30;
+/// and of metrics.
+const MAX_METRICS: u64 = 1 << 28;
 
 /// One epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,7 +84,9 @@ impl RunFolder {
     /// The run in `path`, with its recipe.
     pub fn open(path: &Path) -> Result<(Self, Recipe)> {
         let folder = Self { path: path.to_path_buf() };
-        let recipe = Recipe::read(&folder.file("config.toml"))?;
+        let config = folder.file("config.toml");
+        refuse_pipe(&config)?;
+        let recipe = Recipe::read(&config)?;
         Ok((folder, recipe))
     }
 
@@ -99,7 +108,23 @@ impl RunFolder {
     pub fn load_model(&self, network: SimResNet) -> Result<SimResNet> {
         let path = self.file("model.safetensors");
         let weights = read_weights(&path)?;
+        let bad = |(_, (_, values)): &(&String, &(Vec<usize>, Vec<f32>))| {
+            values.iter().any(|value| !value.is_finite())
+        };
+        if let Some((name, _)) = weights.tensors.iter().find(bad) {
+            return Err(unreadable(&path, format!("values of {name} that are no numbers")));
+        }
         weights.apply(network).map_err(|e| unreadable(&path, e))
+    }
+
+    /// The network of the best epoch, ready to evaluate.
+    pub fn load_network(&self, recipe: &Recipe) -> Result<SimResNet> {
+        if recipe.classes().is_empty() {
+            let name = self.file("config.toml").display().to_string();
+            return Err(LabError::unfit(name, "the names of the classes", "none"));
+        }
+        // Without autodiff: nothing is recorded.
+        self.load_model(recipe.network()?.init(&plain_device())?)
     }
 
     /// Saves the metrics of all epochs so far.
@@ -120,7 +145,9 @@ impl RunFolder {
         if !path.exists() {
             return Ok(Vec::new());
         }
-        let text = fs::read_to_string(&path).map_err(|e| unreadable(&path, e))?;
+        refuse_pipe(&path)?;
+        let bytes = read_bounded(&path, MAX_METRICS).map_err(|e| unreadable(&path, e))?;
+        let text = String::from_utf8(bytes).map_err(|e| unreadable(&path, e))?;
         let lines = text.lines().map(serde_json::from_str);
         lines.collect::<Result<_, _>>().map_err(|e| unreadable(&path, e))
     }
@@ -178,8 +205,17 @@ impl RunFolder {
 }
 
 fn read_weights(path: &Path) -> Result<Weights> {
-    let bytes = fs::read(path).map_err(|e| unreadable(path, e))?;
+    refuse_pipe(path)?;
+    let bytes = read_bounded(path, MAX_WEIGHTS).map_err(|e| unreadable(path, e))?;
     Weights::from_bytes(&bytes).map_err(|e| unreadable(path, e))
+}
+
+/// Reading from what is there but is no file might wait for ever.
+fn refuse_pipe(path: &Path) -> Result<()> {
+    match path.metadata() {
+        Ok(found) if !found.is_file() => Err(unreadable(path, "no file")),
+        _ => Ok(()),
+    }
 }
 
 fn unreadable(path: &Path, why: impl std::fmt::Display) -> LabError {

@@ -10,10 +10,11 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use sren::models::SimResNet;
 use sren::pose::Pose;
 use sren::{Grid, PoseField, Similarity, Weights};
-use sren_data::{Augmentation, Dataset, Split, TrainingSplit};
+use sren_data::{Dataset, Split, TrainingSplit};
 
 use super::kept_poses::KeptPoses;
 use super::optimiser::Optimiser;
+use super::photographs::class_weights;
 use super::recipe::Recipe;
 use super::run_folder::{Checkpoint, EpochMetrics, RunFolder};
 use crate::error::{LabError, Result};
@@ -57,6 +58,7 @@ pub struct Trainer {
     folder: RunFolder,
     images: Dataset,
     split: TrainingSplit,
+    class_weights: Option<Vec<f32>>,
     device: Device,
     network: SimResNet,
     poses: KeptPoses,
@@ -70,10 +72,19 @@ pub struct Trainer {
 impl Trainer {
     /// A new run in `folder`.
     pub fn start(recipe: Recipe, folder: RunFolder) -> Result<Self> {
+        let images = recipe.load(Split::Train)?.images;
+        Self::start_on(images, recipe, folder)
+    }
+
+    /// A new run in `folder`, on the training images of its recipe.
+    pub fn start_on(images: Dataset, recipe: Recipe, folder: RunFolder) -> Result<Self> {
         let optimiser = Optimiser::new(recipe.optimiser);
-        let images = Dataset::mnist(Split::Train)?;
         let (training, validation) = (recipe.training_images, recipe.validation_images);
         let split = TrainingSplit::new(images.len(), training, validation, recipe.seed)?;
+        let class_weights = recipe.photographs.as_ref().filter(|p| p.balance).map(|_| {
+            let labels = split.training.iter().map(|index| images.labels()[*index]);
+            class_weights(labels, images.classes().len())
+        });
         let device = Device::flex().autodiff();
         device.seed(recipe.seed);
         let network = recipe.network()?.init(&device)?;
@@ -86,6 +97,7 @@ impl Trainer {
             folder,
             images,
             split,
+            class_weights,
             device,
             network,
             poses: KeptPoses::default(),
@@ -112,6 +124,12 @@ impl Trainer {
             let name = run.folder.path().join("metrics.jsonl").display().to_string();
             let expected = format!("{} epochs", checkpoint.epoch);
             return Err(LabError::unfit(name, expected, run.metrics.len().to_string()));
+        }
+        if checkpoint.step > run.epoch_steps() {
+            let name = run.folder.path().join("checkpoint/state.safetensors");
+            let expected = format!("at most step {}", run.epoch_steps());
+            let got = checkpoint.step.to_string();
+            return Err(LabError::unfit(name.display().to_string(), expected, got));
         }
         run.metrics.truncate(checkpoint.epoch);
         run.network = checkpoint.weights.apply(run.network)?;
@@ -181,10 +199,7 @@ impl Trainer {
 
     fn train_step(&mut self, epoch: usize, indices: &[usize]) -> Result<()> {
         let seed = self.recipe.seed;
-        let batch = self.images.batch(indices, |index| match self.recipe.augment {
-            true => Augmentation::PAPER.draw(seed, epoch, index),
-            false => Ok(Similarity::IDENTITY),
-        })?;
+        let batch = self.recipe.training_batch(&self.images, epoch, indices)?;
         // What Burn draws, for dropout, depends on the step alone.
         let place = (epoch * self.epoch_steps() + self.step) as u64;
         self.device.seed(seed.rotate_left(32) ^ place);
@@ -197,7 +212,8 @@ impl Trainer {
         let logits = self.network.forward_in(images, &frames)?;
         let told = logits.clone().argmax(1).squeeze_dim::<1>(1);
         let right = told.equal(targets.clone()).int().sum().into_scalar::<i64>();
-        let loss = CrossEntropyLossConfig::new().init(&self.device).forward(logits, targets);
+        let loss = CrossEntropyLossConfig::new().with_weights(self.class_weights.clone());
+        let loss = loss.init(&self.device).forward(logits, targets);
         let value = f64::from(loss.clone().into_scalar::<f32>());
         if !value.is_finite() {
             let at = format!("{value} in epoch {epoch}, step {}", self.step + 1);
@@ -221,7 +237,7 @@ impl Trainer {
         images: &Tensor<4>,
     ) -> Result<Vec<PoseField>> {
         let [_, h, w, _] = images.dims();
-        let keeps = !self.recipe.augment && self.network.computes_active_only();
+        let keeps = self.recipe.keeps_images() && self.network.computes_active_only();
         let grids = self.network.grids(&Grid::pixels(h, w))?;
         let kept = if keeps { self.poses.fields(indices, &grids)? } else { None };
         let fields = match kept {

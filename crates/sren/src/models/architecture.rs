@@ -20,11 +20,15 @@ pub enum Architecture {
     Resnet16,
     /// Wide residual network of depth 16 and width 8, with dropout.
     Wrn16_8,
+    /// For photographs of about 64 pixels on a canvas of 96, on a CPU: three grids, in the
+    /// estimator's own frames.
+    Photos,
 }
 
 impl Architecture {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Small, Self::Resnet18, Self::Resnet16, Self::Wrn16_8];
+    pub const ALL: [Self; 5] =
+        [Self::Small, Self::Resnet18, Self::Resnet16, Self::Wrn16_8, Self::Photos];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -33,6 +37,7 @@ impl Architecture {
             Self::Resnet18 => "resnet18",
             Self::Resnet16 => "resnet16",
             Self::Wrn16_8 => "wrn16-8",
+            Self::Photos => "photos",
         }
     }
 
@@ -57,6 +62,10 @@ impl Architecture {
             Self::Wrn16_8 => {
                 net([16, 3, 1], &[[128, 2, 1], [256, 2, 2], [512, 2, 2]]).with_dropout(0.3)
             }
+            Self::Photos => net([24, 7, 2], &[[32, 1, 1], [64, 2, 2], [96, 1, 2]])
+                .with_stem_kappa(0.5)
+                .with_kappa(0.5)
+                .with_pool(Pool::MaxMean),
         }
     }
 }
@@ -81,7 +90,7 @@ impl std::str::FromStr for Architecture {
 
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| {
-            Error::shape("Architecture", "small, resnet18, resnet16 or wrn16-8", name)
+            Error::shape("Architecture", "small, resnet18, resnet16, wrn16-8 or photos", name)
         })
     }
 }

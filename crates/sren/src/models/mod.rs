@@ -3,6 +3,7 @@
 
 mod architecture;
 mod block;
+mod bounds;
 mod cost;
 mod resnet;
 

@@ -1,0 +1,118 @@
+//! `sren predict`: what a trained network says of image files.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use sren_lab::bench::with_threads;
+use sren_lab::{Prediction, Predictor};
+
+use crate::Failure;
+use crate::output::{print, print_json};
+
+/// Images read and told at a time.
+const BATCH: usize = 64;
+
+/// Tell the class of images, with the orientation and size of what is seen.
+#[derive(Debug, Args)]
+pub(crate) struct Predict {
+    /// The folder of a run
+    run: PathBuf,
+    /// png or jpeg files; - reads a list of them from standard input, one a line
+    #[arg(required = true, value_name = "IMAGE")]
+    images: Vec<PathBuf>,
+    /// Number of guesses an image
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    top: u16,
+    /// Number of threads [default: one a core]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Print a line of JSON an image
+    #[arg(long)]
+    json: bool,
+}
+
+impl Predict {
+    /// Images that cannot be read are named on standard error, and the rest goes on.
+    pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
+        let work = || self.tell().map_err(|failure| failure.to_string());
+        let failed = with_threads(self.threads, work)??;
+        Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// The number of images that failed.
+    fn tell(&self) -> Result<usize, Failure> {
+        let predictor = Predictor::open(&self.run)?;
+        let begin = Instant::now();
+        let (mut told, mut failed, mut first) = (0, 0, true);
+        let mut files = self.files();
+        loop {
+            let batch: Vec<Result<PathBuf, String>> = files.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                break;
+            }
+            for error in batch.iter().filter_map(|file| file.as_ref().err()) {
+                eprintln!("error: {error}");
+                failed += 1;
+            }
+            let batch: Vec<PathBuf> = batch.into_iter().flatten().collect();
+            for prediction in predictor.predict(&batch, self.top.into())? {
+                match prediction {
+                    Ok(prediction) => {
+                        self.show(&prediction, first)?;
+                        (told, first) = (told + 1, false);
+                    }
+                    Err(error) => {
+                        eprintln!("error: {error}");
+                        failed += 1;
+                    }
+                }
+            }
+        }
+        let seconds = begin.elapsed().as_secs_f64();
+        let rate = told as f64 / seconds.max(1e-9);
+        eprintln!("{told} images in {seconds:.2} s: {rate:.0} images/s, {failed} failed");
+        Ok(failed)
+    }
+
+    /// The files named by the arguments, a list on standard input as it comes.
+    fn files(&self) -> impl Iterator<Item = Result<PathBuf, String>> + '_ {
+        self.images.iter().flat_map(|image| -> Box<dyn Iterator<Item = Result<PathBuf, String>>> {
+            if image.as_os_str() != "-" {
+                return Box::new(std::iter::once(Ok(image.clone())));
+            }
+            let lines = BufReader::new(std::io::stdin()).lines();
+            let named =
+                lines.filter(|line| !line.as_ref().is_ok_and(|line| line.trim().is_empty()));
+            Box::new(named.map(|line| match line {
+                Ok(line) => Ok(PathBuf::from(line.trim_end_matches('\r'))),
+                Err(error) => Err(format!("standard input: {error}")),
+            }))
+        })
+    }
+
+    fn show(&self, prediction: &Prediction, first: bool) -> Result<(), Failure> {
+        if self.json {
+            return print_json(prediction);
+        }
+        if first {
+            print("class              probability   orientation    scale   image")?;
+        }
+        let pose = prediction.pose.map_or(["-".into(), "-".into()], |pose| {
+            [format!("{:.0} deg", pose.orientation_deg), format!("{:.1} px", pose.scale_px)]
+        });
+        for (rank, guess) in prediction.top.iter().enumerate() {
+            let [orientation, scale] = if rank == 0 { pose.clone() } else { Default::default() };
+            let image = if rank == 0 { prediction.image.as_str() } else { "" };
+            let percent = 100.0 * guess.probability;
+            let line = format!(
+                "{:<20} {percent:>7.2} %   {orientation:>11}   {scale:>6}   {image}",
+                guess.class
+            );
+            print(line.trim_end())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Runs whose files are damaged, absurd, or gone.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{assert_fails, text};
+
+/// A run from someone else: whatever is wrong with its files is named.
+pub(crate) fn broken_runs(path: &Path) {
+    let run = text(path);
+    let predict = ["predict", run, "x.png"];
+    let (model, config) = (path.join("model.safetensors"), path.join("config.toml"));
+    let (weights, recipe) = (fs::read(&model).unwrap(), fs::read_to_string(&config).unwrap());
+    let length = u64::from_le_bytes(weights[..8].try_into().unwrap()) as usize;
+    let mut nan = weights.clone();
+    nan[8 + length..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
+    let mut wide = weights.clone();
+    wide[..8].copy_from_slice(&u64::MAX.to_le_bytes());
+    for (bytes, says) in [
+        (nan, "that are no numbers"),
+        (wide, "a whole file"),
+        (weights[..weights.len() / 2].to_vec(), "bytes of values"),
+        (b"hello".to_vec(), "a whole file"),
+        (Vec::new(), "a whole file"),
+    ] {
+        fs::write(&model, bytes).unwrap();
+        assert_fails(&predict, &["model.safetensors", says]);
+    }
+    fs::remove_file(&model).unwrap();
+    assert_fails(&predict, &["model.safetensors"]);
+    fs::create_dir(&model).unwrap();
+    assert_fails(&predict, &["model.safetensors", "no file"]);
+    fs::remove_dir(&model).unwrap();
+    fs::write(&model, &weights).unwrap();
+    for (from, to, says) in [
+        ("stem_channels = 24", "stem_channels = 25", "stem"),
+        ("stem_channels = 24", "stem_channels = 9000000000000000000", "channels"),
+        ("stem_kernel = 7", "stem_kernel = 9000000000000000001", "kernel"),
+        ("rings = ", "rings = 99999999999 # ", "rings"),
+        ("blocks = 1", "blocks = 9000000000000000000", "blocks"),
+        ("canvas = 24", "canvas = 9000000000", "canvas"),
+        ("classes = [\"bar\", \"blob\"]", "classes = [\"bar\"]", "classes"),
+        ("[\"bar\", \"blob\"]", "[\"bar\", \"blob\", \"c\"]", "a network for 3 classes"),
+        ("[\"bar\", \"blob\"]", "[]", "the names of the classes"),
+    ] {
+        assert!(recipe.contains(from), "{from}: {recipe}");
+        fs::write(&config, recipe.replacen(from, to, 1)).unwrap();
+        assert_fails(&predict, &[says]);
+    }
+    fs::write(&config, [0xff, 0xfe, 0x00]).unwrap();
+    assert_fails(&predict, &["config.toml", "expected a recipe"]);
+    fs::write(&config, recipe).unwrap();
+    // The images of the run are gone, or others.
+    let data = path.with_file_name("own-folder");
+    fs::remove_file(data.join("train/bar/00.png")).unwrap();
+    let resume = ["train", "--resume", run];
+    assert_fails(&resume, &["expected the 39 training images of the run, got 38"]);
+    fs::rename(data.join("test/bar"), data.join("test/baz")).unwrap();
+    assert_fails(&["eval", run], &["the same classes in train and test"]);
+    fs::rename(data.join("train/bar"), data.join("train/baz")).unwrap();
+    assert_fails(&["eval", run], &["the 2 classes of the run"]);
+    fs::remove_dir_all(&data).unwrap();
+    assert_fails(&["eval", run], &["own-folder"]);
+}

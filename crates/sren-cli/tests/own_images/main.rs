@@ -1,0 +1,58 @@
+//! Images of one's own, as a user runs it: folders, STL-10 files, prediction, and what is broken.
+
+mod broken_run;
+mod predict;
+mod refused;
+mod resume;
+mod stl10;
+mod support;
+
+use std::fs;
+
+use serde_json::Value;
+use support::{nothing, said, split_folder, sren, succeeds, text, train};
+
+#[test]
+fn from_folder_to_prediction() {
+    let (folder, path) = (split_folder("folder"), nothing("run"));
+    let (data, run) = (text(&folder), text(&path));
+    // One file of 40 may be broken.
+    fs::write(folder.join("train/blob/05.png"), b"no image").unwrap();
+    fs::write(folder.join("train/blob/notes.txt"), b"no image either").unwrap();
+    let output = train(data, run, &[]);
+    let (shown, notes) = (succeeds(&output), said(&output));
+    assert!(notes.contains("1 broken files are left out"), "{notes}");
+    let last = notes.lines().last().unwrap();
+    assert!(last.starts_with("left out: ") && last.contains("05.png"), "{notes}");
+    for part in ["upright", "ood", "blob", "rows are the true classes"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    let config = fs::read_to_string(path.join("config.toml")).unwrap();
+    for part in ["data = ", "size = 16", "canvas = 24", "[\"bar\", \"blob\"]", "images = 39"] {
+        assert!(config.contains(part), "{config}");
+    }
+    let info = succeeds(&sren(&["info", run]));
+    assert!(info.contains("photos sren") && info.contains("24x24"), "{info}");
+
+    let report = succeeds(&sren(&["eval", run, "--json"]));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["classes"], serde_json::json!(["bar", "blob"]));
+    assert_eq!(report["sets"].as_object().unwrap().len(), 2);
+    for set in ["upright", "ood"] {
+        let set = &report["sets"][set];
+        assert_eq!(set["n"], 12);
+        let counts = |class: usize| -> u64 {
+            set["confusion"][class].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum()
+        };
+        assert_eq!((counts(0), counts(1)), (6, 6));
+        let right = set["confusion"][0][0].as_u64().unwrap() as f64;
+        assert!((set["class_accuracy"][0].as_f64().unwrap() - 100.0 * right / 6.0).abs() < 1e-9);
+    }
+    assert!(report["sets"]["upright"]["accuracy"].as_f64().unwrap() > 70.0, "{report}");
+    let ranges = ["eval", run, "--angles", "-20,20", "--scales", "1,1.2", "--images", "4"];
+    let ranges = succeeds(&sren(&ranges));
+    assert!(ranges.contains("angles -20 to 20 scales 1 to 1.2"), "{ranges}");
+
+    predict::predicts(&folder, run);
+    broken_run::broken_runs(&path);
+}

@@ -1,0 +1,98 @@
+//! The command, and images that are written for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sren"));
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+pub(crate) fn sren(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+/// A path for one test with nothing there.
+pub(crate) fn nothing(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("own-{test}"));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+pub(crate) fn succeeds(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The command fails with code 1 and one last line that holds all of `parts`.
+pub(crate) fn assert_fails(arguments: &[&str], parts: &[&str]) {
+    let output = sren(arguments);
+    let error = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let errors: Vec<&str> = error.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!((errors.len(), error.lines().last()), (1, errors.first().copied()), "{error}");
+    for part in parts {
+        assert!(error.contains(part), "{error:?} does not say {part:?}");
+    }
+    assert!(output.stdout.is_empty());
+}
+
+/// Blobs are soft and red, bars are hard and blue; the kind of file and its size change with `i`.
+pub(crate) fn write_image(folder: &Path, class: &str, i: u32) {
+    fs::create_dir_all(folder).unwrap();
+    let (width, height) = (18 + i % 7, 15 + i % 11);
+    let value = |x: u32, y: u32| -> [u8; 3] {
+        let (u, v) = (x as f32 - 9.0 - (i % 3) as f32, y as f32 - 8.0);
+        match class {
+            "bar" if (x / 3 + i).is_multiple_of(2) => [20, 60, 230],
+            "bar" => [10, 10, 40],
+            _ => [(40.0 + 200.0 * (-(u * u + v * v) / 30.0).exp()) as u8, 40, 30],
+        }
+    };
+    let path = |ending: &str| folder.join(format!("{i:02}.{ending}"));
+    match i % 5 {
+        0 => image::RgbImage::from_fn(width, height, |x, y| image::Rgb(value(x, y)))
+            .save(path("png")),
+        1 => image::RgbImage::from_fn(width, height, |x, y| image::Rgb(value(x, y)))
+            .save(path("jpg")),
+        2 => image::RgbaImage::from_fn(width, height, |x, y| {
+            let [r, g, b] = value(x, y);
+            image::Rgba([r, g, b, 255])
+        })
+        .save(path("PNG")),
+        3 => image::ImageBuffer::from_fn(width, height, |x, y| {
+            image::Rgb(value(x, y).map(|v| u16::from(v) * 257))
+        })
+        .save(path("png")),
+        _ => image::GrayImage::from_fn(width, height, |x, y| image::Luma([value(x, y)[0]]))
+            .save(path("jpeg")),
+    }
+    .unwrap();
+}
+
+/// `train` and `test` with two classes of different size.
+pub(crate) fn split_folder(test: &str) -> PathBuf {
+    let path = nothing(test);
+    for (class, training) in [("bar", 16), ("blob", 24)] {
+        (0..training).for_each(|i| write_image(&path.join("train").join(class), class, i));
+        (30..36).for_each(|i| write_image(&path.join("test").join(class), class, i));
+    }
+    path
+}
+
+pub(crate) fn train(data: &str, run: &str, more: &[&str]) -> Output {
+    let mut arguments = vec!["train", "--data", data, "--size", "16", "--epochs", "4", "--batch"];
+    arguments.extend(["8", "--threads", "2", "--out", run]);
+    arguments.extend(more);
+    sren(&arguments)
+}

@@ -1,0 +1,272 @@
+//! A folder of images in folders named by their class:
+//!
+//! ```text
+//! DIR/train/<class>/*.png, DIR/test/<class>/*.jpg     as it is split already, or
+//! DIR/<class>/*.jpeg                                  a fifth of each class, drawn by a seed, tests
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use crate::dataset::Dataset;
+use crate::epoch::{FOLDER_STREAMS, generator, shuffle};
+use crate::error::{DataError, Result};
+use crate::files::{is_image_name, read_image};
+use crate::fit::Fit;
+use crate::mnist::Split;
+use crate::mount::Mount;
+
+/// One image of so many tests where the folder is not split.
+const TEST_SHARE: usize = 5;
+/// More than one broken file of so many is too many.
+const BROKEN_SHARE: usize = 20;
+/// Most classes.
+const MAX_CLASSES: usize = 10_000;
+/// Bytes of images that are kept in memory; those beyond are read from their files each time.
+pub const IMAGE_BUDGET: usize = 2 << 30;
+
+/// The files of a folder, none of them opened yet.
+#[derive(Debug, Clone)]
+pub struct ImageFolder {
+    path: PathBuf,
+    classes: Vec<String>,
+    train: Vec<(PathBuf, u32)>,
+    test: Vec<(PathBuf, u32)>,
+}
+
+/// Images, and the files that could not be read and were left out.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The images.
+    pub images: Dataset,
+    /// What was wrong with the others.
+    pub broken: Vec<DataError>,
+}
+
+impl ImageFolder {
+    /// Lists the folder. `seed` draws the test images where it is not split.
+    pub fn open(path: &Path, seed: u64) -> Result<Self> {
+        let [train, test] = ["train", "test"].map(|part| path.join(part));
+        let mut folder = Self {
+            path: path.to_path_buf(),
+            classes: Vec::new(),
+            train: Vec::new(),
+            test: Vec::new(),
+        };
+        if !train.is_dir() {
+            folder.split(seed)?;
+            return Ok(folder);
+        }
+        folder.classes = class_names(&train)?;
+        let found = class_names(&test)?;
+        if found != folder.classes {
+            let differs = |name: &&String| !folder.classes.contains(name) || !found.contains(name);
+            let name = folder.classes.iter().chain(&found).find(differs);
+            let got = format!("{} in only one of them", name.map_or("?", String::as_str));
+            let expected = "the same classes in train and test";
+            return Err(DataError::format(path.display().to_string(), expected, got));
+        }
+        for (label, class) in folder.classes.iter().enumerate() {
+            let labelled = |part: &Path| -> Result<Vec<(PathBuf, u32)>> {
+                let files = images_of(&part.join(class), 1)?;
+                Ok(files.into_iter().map(|file| (file, label as u32)).collect())
+            };
+            folder.train.extend(labelled(&train)?);
+            folder.test.extend(labelled(&test)?);
+        }
+        Ok(folder)
+    }
+
+    fn split(&mut self, seed: u64) -> Result<()> {
+        self.classes = class_names(&self.path)?;
+        for (label, class) in self.classes.iter().enumerate() {
+            let files = images_of(&self.path.join(class), 2)?;
+            let mut order: Vec<usize> = (0..files.len()).collect();
+            shuffle(&mut order, &mut generator(seed, 0, FOLDER_STREAMS + label as u64));
+            let tests = (files.len() / TEST_SHARE).max(1);
+            let mut is_test = vec![false; files.len()];
+            order[..tests].iter().for_each(|at| is_test[*at] = true);
+            for (file, is_test) in files.into_iter().zip(is_test) {
+                let part = if is_test { &mut self.test } else { &mut self.train };
+                part.push((file, label as u32));
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of the classes, in order.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// Reads the images of `split`, each brought to `side` x `side` in colour, on a canvas of
+    /// `canvas` pixels a side. At most `budget` bytes are kept in memory.
+    pub fn load(&self, split: Split, side: usize, canvas: usize, budget: usize) -> Result<Loaded> {
+        let fit = Fit { side, channels: 3, mean_colour: true };
+        let files = match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        };
+        let bytes = side * side * 3;
+        let keep = budget / bytes.max(1);
+        let (mut pixels, mut labels, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        let mut broken = Vec::new();
+        // A chunk at a time: what is decoded but not kept stays small.
+        for files in files.chunks(512) {
+            let read = |(file, label): &(PathBuf, u32)| -> Result<(Vec<u8>, u32)> {
+                let image = read_image(file)?;
+                let fitted = fit.bytes(&image);
+                let name = || file.display().to_string();
+                Ok((fitted.map_err(|e| DataError::format(name(), e.expected, e.got))?, *label))
+            };
+            let images: Vec<Result<(Vec<u8>, u32)>> = files.par_iter().map(read).collect();
+            for (image, (file, _)) in images.into_iter().zip(files) {
+                match image {
+                    Ok((image, label)) => {
+                        if labels.len() < keep {
+                            pixels.extend_from_slice(&image);
+                        } else {
+                            rest.push(file.clone());
+                        }
+                        labels.push(label);
+                    }
+                    Err(error) => broken.push(error),
+                }
+            }
+        }
+        if broken.len() * BROKEN_SHARE > files.len() {
+            let first = broken.first().map_or(String::new(), |e| format!(", the first: {e}"));
+            let got = format!("{} of {}{first}", broken.len(), files.len());
+            let expected = "at most 5 % of the files broken";
+            return Err(DataError::format(self.path.display().to_string(), expected, got));
+        }
+        let name = self.path.display().to_string();
+        let shape = [side, side, 3];
+        let images = Dataset::with_files(name, self.classes.clone(), shape, pixels, labels, rest)?;
+        Ok(Loaded { images: images.mounted(Mount { canvas: [canvas; 2], window: true })?, broken })
+    }
+}
+
+/// The folders in `folder`, in the order of their names. Hidden ones do not count.
+fn class_names(folder: &Path) -> Result<Vec<String>> {
+    let fail = |source| DataError::Io { path: folder.to_path_buf(), source };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !name.starts_with('.') {
+            names.push(name);
+        }
+    }
+    if !(2..=MAX_CLASSES).contains(&names.len()) {
+        let expected = format!("2 to {MAX_CLASSES} folders in it, one a class");
+        let got = names.len().to_string();
+        return Err(DataError::format(folder.display().to_string(), expected, got));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The image files in `folder`, in the order of their names, at least `least`.
+fn images_of(folder: &Path, least: usize) -> Result<Vec<PathBuf>> {
+    let fail = |source| DataError::Io { path: folder.to_path_buf(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if path.is_file() && is_image_name(&path) {
+            files.push(path);
+        }
+    }
+    if files.len() < least {
+        let expected = format!("at least {least} png or jpeg images in it");
+        let got = files.len().to_string();
+        return Err(DataError::format(folder.display().to_string(), expected, got));
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with `counts[c]` images of class c, each of its own grey.
+    fn folder(test: &str, counts: &[usize]) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("sren-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        for (class, count) in counts.iter().enumerate() {
+            let class = path.join(["a", "b", "c"][class]);
+            std::fs::create_dir_all(&class).unwrap();
+            for i in 0..*count {
+                let grey = image::GrayImage::from_pixel(6, 9, image::Luma([i as u8]));
+                grey.save(class.join(format!("{i:03}.png"))).unwrap();
+            }
+        }
+        path
+    }
+
+    #[test]
+    fn a_folder_is_split_by_its_seed() {
+        let path = folder("split", &[10, 25]);
+        let one = ImageFolder::open(&path, 1).unwrap();
+        assert_eq!((one.train.len(), one.test.len()), (28, 7));
+        assert_eq!(one.classes(), ["a", "b"]);
+        assert!(one.test.iter().all(|file| !one.train.contains(file)));
+        assert_eq!(one.test, ImageFolder::open(&path, 1).unwrap().test);
+        assert_ne!(one.test, ImageFolder::open(&path, 2).unwrap().test);
+        let loaded = one.load(Split::Train, 8, 12, IMAGE_BUDGET).unwrap();
+        assert_eq!((loaded.images.len(), loaded.images.shape()), (28, [12, 12, 3]));
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn images_beyond_the_budget_are_read_each_time() {
+        let path = folder("budget", &[6, 6]);
+        let files = ImageFolder::open(&path, 1).unwrap();
+        let whole = files.load(Split::Train, 8, 8, IMAGE_BUDGET).unwrap().images;
+        let some = files.load(Split::Train, 8, 8, 3 * 8 * 8 * 3).unwrap().images;
+        let none = files.load(Split::Train, 8, 8, 0).unwrap().images;
+        for index in 0..whole.len() {
+            let image = whole.image(index).unwrap();
+            assert_eq!(image, some.image(index).unwrap());
+            assert_eq!(image, none.image(index).unwrap());
+        }
+        std::fs::remove_dir_all(path).unwrap();
+        assert!(whole.image(9).is_ok() && some.image(2).is_ok() && some.image(3).is_err());
+    }
+
+    #[test]
+    fn few_broken_files_are_left_out_and_many_refused() {
+        let path = folder("broken", &[30, 20]);
+        for part in ["train", "test"] {
+            std::fs::create_dir_all(path.join(part)).unwrap();
+        }
+        for class in ["a", "b"] {
+            std::fs::rename(path.join(class), path.join("train").join(class)).unwrap();
+        }
+        let error = ImageFolder::open(&path, 1).unwrap_err().to_string();
+        assert!(error.contains("test: expected 2 to 10000 folders"), "{error}");
+        for class in ["a", "b"] {
+            std::fs::create_dir_all(path.join("test").join(class)).unwrap();
+        }
+        let error = ImageFolder::open(&path, 1).unwrap_err().to_string();
+        assert!(error.contains("at least 1 png or jpeg images"), "{error}");
+        for class in ["a", "b"] {
+            let of = |part: &str| path.join(part).join(class).join("000.png");
+            std::fs::copy(of("train"), of("test")).unwrap();
+        }
+        let spoil = |name: &str| std::fs::write(path.join("train/a").join(name), b"none").unwrap();
+        (0..2).for_each(|i| spoil(&format!("{i:03}.png")));
+        let files = ImageFolder::open(&path, 1).unwrap();
+        let loaded = files.load(Split::Train, 8, 8, IMAGE_BUDGET).unwrap();
+        assert_eq!((loaded.images.len(), loaded.broken.len()), (48, 2));
+        spoil("003.png");
+        let error = files.load(Split::Train, 8, 8, IMAGE_BUDGET).unwrap_err().to_string();
+        assert!(error.contains("at most 5 % of the files broken, got 3 of 50"), "{error}");
+        std::fs::create_dir_all(path.join("test/c")).unwrap();
+        let error = ImageFolder::open(&path, 1).unwrap_err().to_string();
+        assert!(error.contains("c in only one of them"), "{error}");
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}

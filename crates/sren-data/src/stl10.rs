@@ -1,0 +1,98 @@
+//! STL-10's own binary files: images of 96 x 96 pixels, three planes (red, green, blue) of columns;
+//! labels 1 to 10, a byte each.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::dataset::Dataset;
+use crate::error::{DataError, Result};
+use crate::files::read_bounded;
+use crate::mnist::Split;
+use crate::mount::Mount;
+
+/// Side of an image.
+pub const SIDE: usize = 96;
+const PLANE: usize = SIDE * SIDE;
+/// Most bytes of a file: the real ones have 221 MB at most.
+const MAX_BYTES: u64 = 1 << 30;
+/// The classes, first to last.
+const CLASSES: [&str; 10] =
+    ["airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"];
+
+/// The images of `split` below `folder`, on a canvas of `canvas` pixels a side.
+pub fn load_stl10(folder: &Path, split: Split, canvas: usize) -> Result<Dataset> {
+    let part = match split {
+        Split::Train => "train",
+        Split::Test => "test",
+    };
+    let path = |kind: &str| folder.join(format!("{part}_{kind}.bin"));
+    let (images, labels) = (path("X"), path("y"));
+    let pixels = parse_images(&images.display().to_string(), &read_bounded(&images, MAX_BYTES)?)?;
+    let labels = parse_labels(&labels.display().to_string(), &read_bounded(&labels, MAX_BYTES)?)?;
+    let classes = CLASSES.map(String::from).to_vec();
+    let name = format!("stl10:{}", folder.display());
+    Dataset::new(name, classes, [SIDE, SIDE, 3], pixels, labels)?
+        .mounted(Mount { canvas: [canvas; 2], window: true })
+}
+
+/// Planes of columns to rows of pixels, `[n, 96, 96, 3]`. `name` is used in errors.
+pub fn parse_images(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    if bytes.is_empty() || !bytes.len().is_multiple_of(3 * PLANE) {
+        let expected = format!("images of {} bytes each, at least 1", 3 * PLANE);
+        return Err(DataError::format(name, expected, format!("{} bytes", bytes.len())));
+    }
+    let mut pixels = vec![0; bytes.len()];
+    let images = pixels.par_chunks_exact_mut(3 * PLANE).zip(bytes.par_chunks_exact(3 * PLANE));
+    images.for_each(|(to, from)| {
+        for (at, pixel) in to.chunks_exact_mut(3).enumerate() {
+            let (row, column) = (at / SIDE, at % SIDE);
+            for (c, v) in pixel.iter_mut().enumerate() {
+                *v = from[c * PLANE + column * SIDE + row];
+            }
+        }
+    });
+    Ok(pixels)
+}
+
+/// Labels 1 to 10 to classes 0 to 9. `name` is used in errors.
+pub fn parse_labels(name: &str, bytes: &[u8]) -> Result<Vec<u32>> {
+    if let Some(at) = bytes.iter().position(|label| !(1..=10).contains(label)) {
+        let got = format!("{} at {at}", bytes[at]);
+        return Err(DataError::format(name, "labels 1 to 10", got));
+    }
+    Ok(bytes.iter().map(|label| u32::from(*label) - 1).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn planes_of_columns_become_rows_of_pixels() {
+        let mut bytes = vec![0; 2 * 3 * PLANE];
+        // Second image, green, row 5, column 7.
+        bytes[3 * PLANE + PLANE + 7 * SIDE + 5] = 200;
+        let pixels = parse_images("x", &bytes).unwrap();
+        assert_eq!(pixels[3 * PLANE + 3 * (5 * SIDE + 7) + 1], 200);
+        assert_eq!(pixels.iter().filter(|v| **v > 0).count(), 1);
+    }
+
+    #[test]
+    fn wrong_sizes_and_labels_are_named() {
+        let error = parse_images("x", &[0; 5]).unwrap_err().to_string();
+        assert_eq!(error, "x: expected images of 27648 bytes each, at least 1, got 5 bytes");
+        let error = parse_labels("y", &[1, 10, 0]).unwrap_err().to_string();
+        assert_eq!(error, "y: expected labels 1 to 10, got 0 at 2");
+        assert!(parse_labels("y", &[11]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse_images("x", &bytes);
+            let _ = parse_labels("x", &bytes);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Which class is taken for which.
+
+use burn::tensor::{Tensor, TensorData};
+use serde::Serialize;
+use sren::Similarity;
+use sren::models::SimResNet;
+use sren_data::Dataset;
+
+use crate::error::{LabError, Result};
+use crate::evaluation::{Accuracy, plain_device};
+
+/// Images at a time.
+const BATCH: usize = 128;
+
+/// How often each class was told as each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Confusion {
+    /// By true class, then by the class that was told.
+    counts: Vec<Vec<usize>>,
+}
+
+impl Confusion {
+    /// One of `classes` classes without images.
+    pub fn new(classes: usize) -> Self {
+        Self { counts: vec![vec![0; classes]; classes] }
+    }
+
+    /// Counts an image of class `truth` that was told as `told`.
+    pub fn count(&mut self, truth: usize, told: usize) -> Result<()> {
+        let classes = self.counts.len();
+        let place = self.counts.get_mut(truth).and_then(|row| row.get_mut(told));
+        *place.ok_or_else(|| {
+            let expected = format!("classes below {classes}");
+            LabError::unfit("confusion", expected, format!("{truth} and {told}"))
+        })? += 1;
+        Ok(())
+    }
+
+    /// By true class, then by the class that was told.
+    pub fn counts(&self) -> &[Vec<usize>] {
+        &self.counts
+    }
+
+    /// How often the network is right.
+    pub fn accuracy(&self) -> Accuracy {
+        let n: usize = self.counts.iter().flatten().sum();
+        let right: usize = self.counts.iter().enumerate().map(|(class, row)| row[class]).sum();
+        Accuracy { accuracy: 100.0 * right as f64 / n.max(1) as f64, n }
+    }
+
+    /// How often it is right on images of each class, in per cent; `None` where there are none.
+    pub fn by_class(&self) -> Vec<Option<f64>> {
+        let part = |(class, row): (usize, &Vec<usize>)| {
+            let n: usize = row.iter().sum();
+            (n > 0).then(|| 100.0 * row[class] as f64 / n as f64)
+        };
+        self.counts.iter().enumerate().map(part).collect()
+    }
+}
+
+/// What `network` takes the images `indices` for, each transformed as `transform` says. The network
+/// is one that does not train.
+pub fn confusion(
+    network: &SimResNet,
+    images: &Dataset,
+    indices: &[usize],
+    transform: impl Fn(usize) -> sren_data::Result<Similarity> + Sync,
+) -> Result<Confusion> {
+    let device = plain_device();
+    let mut found = Confusion::new(images.classes().len());
+    for indices in indices.chunks(BATCH) {
+        let batch = images.batch(indices, &transform)?;
+        let input = Tensor::from_data(TensorData::new(batch.images, batch.shape), &device);
+        let told = network.forward(input)?.argmax(1).into_data();
+        for (told, label) in told.iter::<i64>().zip(&batch.labels) {
+            found.count(*label as usize, usize::try_from(told).unwrap_or(usize::MAX))?;
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_the_whole() {
+        let mut confusion = Confusion::new(3);
+        for (truth, told) in [(0, 0), (0, 1), (1, 1), (1, 1)] {
+            confusion.count(truth, told).unwrap();
+        }
+        assert_eq!(confusion.accuracy(), Accuracy { accuracy: 75.0, n: 4 });
+        assert_eq!(confusion.by_class(), [Some(50.0), Some(100.0), None]);
+        assert_eq!(confusion.counts()[0], [1, 1, 0]);
+        assert!(confusion.count(3, 0).is_err() && confusion.count(0, 3).is_err());
+        assert_eq!(Confusion::new(2).accuracy().accuracy, 0.0);
+    }
+}

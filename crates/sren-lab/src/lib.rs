@@ -1,6 +1,8 @@
 //! Experiments with sren: measurements and reports.
 
 pub mod bench;
+pub mod equivariance;
+pub mod plot;
 pub mod training;
 
 mod allocation;
@@ -11,6 +13,7 @@ mod evaluation;
 mod interrupt;
 mod lemma;
 mod pose_picture;
+mod stability;
 
 pub use allocation::keep_freed_memory;
 pub use artifact::write_whole;
@@ -19,3 +22,4 @@ pub use evaluation::{Accuracy, Evaluation, accuracy, plain_device};
 pub use interrupt::stop_wish;
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
+pub use stability::{Stability, StabilityPoint, angle_chart, scale_chart, stability};

@@ -5,4 +5,6 @@ pub(crate) mod equivariance;
 pub(crate) mod eval;
 pub(crate) mod info;
 pub(crate) mod pose;
+pub(crate) mod pose_lemma;
+pub(crate) mod stability;
 pub(crate) mod train;

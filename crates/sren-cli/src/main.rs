@@ -27,6 +27,7 @@ enum Command {
     Pose(commands::pose::Pose),
     Equivariance(commands::equivariance::Equivariance),
     Stability(commands::stability::Stability),
+    Visualize(commands::visualize::Visualize),
     Bench(commands::bench::Bench),
 }
 
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Pose(command) => command.run(),
         Command::Equivariance(command) => command.run(),
         Command::Stability(command) => command.run(),
+        Command::Visualize(command) => command.run(),
         Command::Bench(command) => command.run(),
     };
     match done {

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod equivariance;
 pub mod plot;
+pub mod report;
 pub mod training;
 
 mod allocation;
@@ -10,8 +11,11 @@ mod artifact;
 mod canvas;
 mod error;
 mod evaluation;
+mod features;
 mod interrupt;
 mod lemma;
+mod lettering;
+mod paper;
 mod pose_picture;
 mod stability;
 
@@ -19,7 +23,9 @@ pub use allocation::keep_freed_memory;
 pub use artifact::write_whole;
 pub use error::{LabError, Result};
 pub use evaluation::{Accuracy, Evaluation, accuracy, plain_device};
+pub use features::{Shown, feature_picture, on_canvas};
 pub use interrupt::stop_wish;
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
+pub use paper::paper_row;
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
 pub use stability::{Stability, StabilityPoint, angle_chart, scale_chart, stability};

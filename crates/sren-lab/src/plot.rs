@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 /// Width and height of a chart, in its own units.
-const SIZE: [f64; 2] = [640.0, 360.0];
+const SIZE: [f64; 2] = [460.0, 300.0];
 /// Left, top, right and bottom of the area that is drawn in.
-const AREA: [f64; 4] = [58.0, 62.0, 626.0, 312.0];
+const AREA: [f64; 4] = [48.0, 66.0, 446.0, 254.0];
 /// About how wide a letter of a legend is.
-const LETTER: f64 = 6.7;
+const LETTER: f64 = 7.2;
 /// Colours that differ for most eyes, on light and on dark.
 const COLOURS: [&str; 6] = ["#3b82d6", "#e0782f", "#2f9e78", "#b65fcf", "#c0a02a", "#d64c6c"];
 
@@ -136,7 +136,7 @@ impl LineChart {
                 let (a, b) = only.split_once(',').unwrap_or(("0", "0"));
                 let _ = write!(svg, "<circle cx=\"{a}\" cy=\"{b}\" r=\"3\" fill=\"{colour}\"/>");
             }
-            let room = 30.0 + LETTER * series.name.chars().count() as f64;
+            let room = 36.0 + LETTER * series.name.chars().count() as f64;
             if x + room > AREA[2] && x > AREA[0] {
                 (x, y) = (AREA[0], y + 15.0);
             }
@@ -185,6 +185,10 @@ impl Axis {
         if most - least > 180.0 {
             step = if most - least > 300.0 { 60.0 } else { 45.0 };
         }
+        // Whole numbers, such as epochs, have nothing in between.
+        if values.iter().all(|value| value.fract() == 0.0) {
+            step = step.max(1.0).ceil();
+        }
         let digits = (-(step.log10() - 1e-9).floor()).max(0.0) as usize;
         let digits = digits + usize::from((step / 2.5).log10().fract() == 0.0 && step < 10.0);
         let first = (least / step - 1e-9).ceil() as i64;
@@ -199,16 +203,24 @@ impl Axis {
         let least = positive().fold(f64::INFINITY, f64::min).min(0.1).max(1e-12);
         let most = positive().fold(f64::NEG_INFINITY, f64::max).max(1.0);
         let (low, high) = (least.log10().floor() as i32, most.log10().ceil() as i32);
-        let label = |power: i32| match power {
-            -3..=2 => format!("{}", 10f64.powi(power)),
-            _ => format!("1e{power}"),
+        let label = |value: f64| match value {
+            0.9e-3.. => format!("{}", (value * 1e6).round() / 1e6),
+            _ => format!("{value:.0e}"),
         };
-        let mut ticks: Vec<_> = (low..=high).map(|p| (10f64.powi(p), label(p))).collect();
-        if high - low <= 3 {
-            let thirds = (low..high).map(|p| 3.0 * 10f64.powi(p));
-            ticks.extend(thirds.map(|value| (value, format!("{}", (value * 1e6).round() / 1e6))));
+        // 1 and 3 of each decade, the range no wider than it must be.
+        let mut ladder: Vec<f64> =
+            (low..=high).flat_map(|p| [1.0, 3.0].map(|n| n * 10f64.powi(p))).collect();
+        while ladder.len() > 2 && ladder[1] <= least {
+            ladder.remove(0);
         }
-        let range = [10f64.powi(low), 10f64.powi(high)];
+        while ladder.len() > 2 && ladder[ladder.len() - 2] >= most {
+            ladder.pop();
+        }
+        let range = [ladder[0], ladder[ladder.len() - 1]];
+        if high - low > 3 {
+            ladder.retain(|value| (value.log10() - value.log10().round()).abs() < 1e-9);
+        }
+        let ticks = ladder.into_iter().map(|value| (value, label(value))).collect();
         Self { range, places: [from, to], logarithmic: true, ticks }
     }
 

@@ -8,3 +8,4 @@ pub(crate) mod pose;
 pub(crate) mod pose_lemma;
 pub(crate) mod stability;
 pub(crate) mod train;
+pub(crate) mod visualize;

@@ -9,10 +9,11 @@ use sren::Equivariance;
 use sren::models::Architecture;
 use sren_data::TestSet;
 use sren_lab::bench::with_threads;
+use sren_lab::report::{self, Report};
 use sren_lab::training::{Event, Outcome, Preset, Recipe, RunFolder, Trainer};
-use sren_lab::{Evaluation, stop_wish};
+use sren_lab::{Evaluation, LabError, stop_wish};
 
-use super::eval::{evaluate, table};
+use super::eval::{evaluate, load, table};
 use crate::Failure;
 use crate::output::print;
 
@@ -104,13 +105,31 @@ impl Train {
             }
         };
         match with_threads(self.threads, work)?? {
-            Some(evaluation) => print(&table(&evaluation)),
+            Some(evaluation) => {
+                print(&table(&evaluation))?;
+                let path = with_threads(self.threads, || self.report(&folder, &evaluation))??;
+                eprintln!("report: {}", path.display());
+                Ok(())
+            }
             None => {
                 let path = folder.path().display();
                 eprintln!("stopped and saved; go on with: sren train --resume {path}");
                 Ok(())
             }
         }
+    }
+
+    fn report(&self, folder: &RunFolder, evaluation: &Evaluation) -> Result<PathBuf, LabError> {
+        let (network, recipe) = load(folder.path())?;
+        let command = std::env::args().skip(1).fold("sren".to_string(), |all, a| all + " " + &a);
+        report::write(&Report {
+            folder,
+            recipe: &recipe,
+            network: &network,
+            evaluation,
+            command: &command,
+            images: self.test_images.into(),
+        })
     }
 
     fn recipe(&self) -> Result<Recipe, Failure> {

@@ -23,7 +23,7 @@ use crate::evaluation::plain_device;
 /// Images that causes are looked for on,
 const IMAGES: usize = 3;
 /// and positions drawn for each transform.
-const POSITIONS: usize = 2;
+const POSITIONS: usize = 3;
 /// Pixels by which the canvas grows, at least.
 const MARGIN: usize = 16;
 

@@ -7,7 +7,9 @@ mod scenes;
 mod survey;
 
 pub use causes::{Causes, Parts, PoseError, causes};
-pub use result::{Companion, EquivarianceResult, Plan, Subject, measure_equivariance};
-pub(crate) use result::{figure, plain_companion};
+pub(crate) use result::figure;
+pub use result::{
+    Companion, EquivarianceResult, Plan, Subject, measure_equivariance, plain_companion,
+};
 pub use scenes::Scenes;
 pub use survey::{CurvePoint, Errors, LayerErrors, Survey, Transforms, survey};

@@ -69,8 +69,9 @@ pub struct EquivarianceResult {
     /// Its layers.
     #[serde(flatten)]
     pub survey: Survey,
-    /// The plain CNN.
-    pub cnn: Companion,
+    /// The plain CNN, unless the network is one itself and no other was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cnn: Option<Companion>,
     /// What the errors come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub causes: Option<Causes>,
@@ -85,18 +86,20 @@ pub fn measure_equivariance(
     plan: Plan,
 ) -> Result<EquivarianceResult> {
     let transforms = Transforms::new(plan.angles)?;
-    let plain;
-    let (cnn, cnn_weights) = match cnn {
-        Some(given) => (given.network, given.weights),
-        None => {
-            plain = plain_companion(network, config)?;
-            (&plain, "the same weights, no frames")
-        }
-    };
-    let measured = survey(network, scenes, &transforms, plan.positions)?;
-    let companion = survey(cnn, scenes, &transforms, plan.positions)?;
-    let some: Vec<_> = transforms.both.iter().step_by(3).copied().collect();
     let follows = network.equivariance() != Equivariance::None;
+    let measured = survey(network, scenes, &transforms, plan.positions)?;
+    let beside = |network: &SimResNet, weights: &str| -> Result<Companion> {
+        let survey = survey(network, scenes, &transforms, plan.positions)?;
+        Ok(Companion { weights: weights.into(), survey })
+    };
+    let companion = match cnn {
+        Some(given) => Some(beside(given.network, given.weights)?),
+        None if follows => {
+            Some(beside(&plain_companion(network, config)?, "the same weights, no frames")?)
+        }
+        None => None,
+    };
+    let some: Vec<_> = transforms.both.iter().step_by(2).copied().collect();
     let causes = (plan.causes && follows).then(|| causes(network, config, scenes, &some));
     Ok(EquivarianceResult {
         data: scenes.name().into(),
@@ -106,13 +109,13 @@ pub fn measure_equivariance(
         model: network.equivariance().name().into(),
         weights: weights.into(),
         survey: measured,
-        cnn: Companion { weights: cnn_weights.into(), survey: companion },
+        cnn: companion,
         causes: causes.transpose()?,
     })
 }
 
 /// The plain CNN with the weights of `network`.
-pub(crate) fn plain_companion(network: &SimResNet, config: &SimResNetConfig) -> Result<SimResNet> {
+pub fn plain_companion(network: &SimResNet, config: &SimResNetConfig) -> Result<SimResNet> {
     let plain = config.clone().with_equivariance(Equivariance::None);
     Ok(Weights::of(network).apply(plain.init(&plain_device())?)?)
 }
@@ -144,7 +147,9 @@ impl EquivarianceResult {
             survey.layers.iter().map(one).collect::<Vec<_>>()
         };
         let mut all = series(&self.survey, "", false);
-        all.extend(series(&self.cnn.survey, "CNN ", true));
+        if let Some(cnn) = &self.cnn {
+            all.extend(series(&cnn.survey, "CNN ", true));
+        }
         LineChart {
             title: title.into(),
             x_label: x_label.into(),
@@ -185,12 +190,16 @@ impl Display for EquivarianceResult {
             row(f, &layer.name, &layer.errors)?;
         }
         row(f, "worst", &survey.worst)?;
-        for layer in &cnn.survey.layers {
-            row(f, &format!("CNN {}", layer.name), &layer.errors)?;
+        if let Some(cnn) = cnn {
+            for layer in &cnn.survey.layers {
+                row(f, &format!("CNN {}", layer.name), &layer.errors)?;
+            }
+            row(f, "CNN worst", &cnn.survey.worst)?;
+            write!(f, "\n(CNN: {})", cnn.weights)?;
         }
-        row(f, "CNN worst", &cnn.survey.worst)?;
-        write!(f, "\n(CNN: {})", cnn.weights)?;
-        let Some(Causes { pose, layers }) = causes else { return Ok(()) };
+        let Some(Causes { pose, layers }) = causes else {
+            return write!(f, "\n\nworst layer: {}", survey.worst_layer);
+        };
         write!(f, "\n\nposes: {:.2} degrees and ", pose.median_angle_deg)?;
         write!(f, "{:.4} in ln scale off (median), ", pose.median_log_scale)?;
         let [jumps, vanished] = [pose.jumps, pose.vanished].map(|part| 100.0 * part);

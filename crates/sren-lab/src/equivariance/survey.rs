@@ -165,7 +165,7 @@ pub fn survey(
         curve.sort_by(|a, b| a.at.total_cmp(&b.at));
         curve
     };
-    let degrees = |t: &Similarity| t.angle().to_degrees();
+    let degrees = |t: &Similarity| t.angle().to_degrees().rem_euclid(360.0);
     let layers: Vec<LayerErrors> = (0..rotation.len())
         .map(|i| LayerErrors {
             name: rotation[i].name.clone(),

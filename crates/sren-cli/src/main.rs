@@ -8,7 +8,8 @@ mod output;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Image recognition that still works when the object is rotated, resized or moved.
 #[derive(Debug, Parser)]
@@ -27,11 +28,18 @@ enum Command {
     Info(commands::info::Info),
     Pose(commands::pose::Pose),
     Equivariance(commands::equivariance::Equivariance),
+    Stability(commands::stability::Stability),
+    Visualize(commands::visualize::Visualize),
     Bench(commands::bench::Bench),
 }
 
 /// What stops a command: one line for the user.
 type Failure = Box<dyn std::error::Error>;
+
+/// Ends with code 2: arguments that do not go together.
+fn wrong_usage(kind: ErrorKind, says: &str) -> ! {
+    Arguments::command().error(kind, says).exit()
+}
 
 fn main() -> ExitCode {
     sren_lab::keep_freed_memory();
@@ -43,6 +51,8 @@ fn main() -> ExitCode {
         Command::Info(command) => command.run(),
         Command::Pose(command) => command.run(),
         Command::Equivariance(command) => command.run(),
+        Command::Stability(command) => command.run(),
+        Command::Visualize(command) => command.run(),
         Command::Bench(command) => command.run(),
     };
     ended(done.map(|()| ExitCode::SUCCESS))

@@ -1,6 +1,7 @@
 //! Standard output: results only.
 
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -18,4 +19,10 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Prints one JSON document.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&serde_json::to_string(value)?)
+}
+
+/// Makes a folder for what a command writes, if it is not there yet.
+pub(crate) fn create_folder(path: &Path) -> Result<(), Failure> {
+    let cannot = |e| format!("{}: cannot be created: {e}", path.display());
+    Ok(std::fs::create_dir_all(path).map_err(cannot)?)
 }

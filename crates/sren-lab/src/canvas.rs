@@ -31,6 +31,36 @@ impl Canvas {
         Self { pixels, height: height * zoom, width: width * zoom }
     }
 
+    /// A picture of one colour.
+    pub(crate) fn blank(height: usize, width: usize, colour: Colour) -> Self {
+        Self { pixels: vec![colour; height * width], height, width }
+    }
+
+    /// Fills the square of `size x size` with its corner at (x, y) with what `colour` says of the
+    /// place in it, both axes 0..1. What is outside of the picture is left out.
+    pub(crate) fn fill(
+        &mut self,
+        [x, y]: [usize; 2],
+        size: usize,
+        colour: impl Fn([f64; 2]) -> Colour,
+    ) {
+        let place = |i: usize| (i as f64 + 0.5) / size as f64;
+        for (row, column) in (0..size).flat_map(|row| (0..size).map(move |column| (row, column))) {
+            if y + row < self.height && x + column < self.width {
+                self.pixels[(y + row) * self.width + x + column] =
+                    colour([place(column), place(row)]);
+            }
+        }
+    }
+
+    /// Puts another picture in, its corner at (x, y).
+    pub(crate) fn paste(&mut self, [x, y]: [usize; 2], other: &Self) {
+        for (row, line) in other.pixels.chunks_exact(other.width).enumerate() {
+            let start = (y + row) * self.width + x;
+            self.pixels[start..start + other.width].copy_from_slice(line);
+        }
+    }
+
     /// A straight stroke with round ends from `a` to `b` (x, y), `thickness` pixels wide.
     pub(crate) fn stroke(
         &mut self,

@@ -1,6 +1,9 @@
 //! Experiments with sren: measurements and reports.
 
 pub mod bench;
+pub mod equivariance;
+pub mod plot;
+pub mod report;
 pub mod training;
 
 mod allocation;
@@ -10,10 +13,14 @@ mod confusion;
 mod dominant_pose;
 mod error;
 mod evaluation;
+mod features;
 mod interrupt;
 mod lemma;
+mod lettering;
+mod paper;
 mod pose_picture;
 mod prediction;
+mod stability;
 
 pub use allocation::keep_freed_memory;
 pub use artifact::write_whole;
@@ -23,7 +30,10 @@ pub use error::{LabError, Result};
 pub use evaluation::{
     Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, plain_device,
 };
+pub use features::{Shown, feature_picture, on_canvas};
 pub use interrupt::stop_wish;
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
+pub use paper::paper_row;
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
 pub use prediction::{Guess, Prediction, Predictor};
+pub use stability::{Stability, StabilityPoint, angle_chart, scale_chart, stability};

@@ -73,10 +73,19 @@ pub struct PoseFigures {
 impl PosePicture {
     /// Reads the poses of an image.
     pub fn new(estimator: &PoseEstimator, image: Image) -> Result<Self> {
+        Self::with_arrows(estimator, image, ARROWS)
+    }
+
+    /// The same with about so many arrows along the longer side.
+    pub(crate) fn with_arrows(
+        estimator: &PoseEstimator,
+        image: Image,
+        arrows: usize,
+    ) -> Result<Self> {
         let (height, width) = (image.height(), image.width());
         let images = Images::new(image.data(), 1, height, width, image.channels())
             .map_err(sren::Error::from)?;
-        let stride = height.max(width).div_ceil(ARROWS).max(2);
+        let stride = height.max(width).div_ceil(arrows).max(2);
         let grid = Grid::pixels(height, width).cell_centred(stride)?;
         let field = estimator.field(&images, &grid)?;
         Ok(Self { image, field })
@@ -88,12 +97,19 @@ impl PosePicture {
         let side = self.image.height().max(self.image.width());
         let zoom = (PICTURE_SIDE / side).max(1);
         let mut canvas = Canvas::enlarge(&self.image, zoom, [0.12, 0.62]);
-        let spacing = (self.field.grid().step * zoom as f64) as f32;
+        self.draw(&mut canvas, [0.0; 2], zoom as f64);
+        canvas.png()
+    }
+
+    /// Draws the arrows: the image's corner at `corner`, its pixels `zoom` times as large.
+    pub(crate) fn draw(&self, canvas: &mut Canvas, corner: [f64; 2], zoom: f64) {
+        let spacing = (self.field.grid().step * zoom) as f32;
         // Large frames first, so that small ones stay visible.
         let mut poses = self.poses();
         poses.sort_by(|a, b| b.scale.total_cmp(&a.scale));
         for pose in poses {
-            let at = [pose.x, pose.y].map(|v| ((v + 0.5) * zoom as f64 - 0.5) as f32);
+            let place = |axis: usize, v: f64| (corner[axis] + (v + 0.5) * zoom - 0.5) as f32;
+            let at = [place(0, pose.x), place(1, pose.y)];
             let (sin, cos) = pose.angle_deg.to_radians().sin_cos();
             // Longer by the same amount for every doubling: large frames would hide the image.
             let length = spacing * (0.5 + 0.22 * pose.scale.log2()).max(0.3);
@@ -101,7 +117,6 @@ impl PosePicture {
             let thickness = (0.07 * spacing).clamp(1.2, 3.0);
             canvas.arrow(at, tip, thickness, colour(pose.scale), 0.15 + 0.85 * pose.confidence);
         }
-        canvas.png()
     }
 
     /// The figures of the field.

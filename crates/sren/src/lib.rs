@@ -1,7 +1,7 @@
 //! Scale and rotation equivariant networks for Burn.
 
 mod conv;
-mod equivariance;
+pub mod equivariance;
 mod error;
 mod frames;
 pub mod models;

@@ -3,98 +3,166 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
-use sren::{PoseEstimator, PoseEstimatorConfig};
-use sren_data::{Mnist, Split, find_images, read_image};
-use sren_lab::{Lemma, LemmaProtocol, LemmaSubject, lemma};
+use clap::error::ErrorKind;
+use sren::Weights;
+use sren::models::{Architecture, SimResNet, SimResNetConfig};
+use sren_lab::bench::with_threads;
+use sren_lab::equivariance::{EquivarianceResult, Plan, Scenes, Subject, measure_equivariance};
+use sren_lab::{LabError, plain_device, write_whole};
 
-use crate::Failure;
-use crate::output::{print, print_json};
+use super::eval::load;
+use super::pose_lemma::PoseLemma;
+use crate::output::{create_folder, print, print_json};
+use crate::{Failure, wrong_usage};
 
-/// Measure equivariance: of the local frames, by transforming images.
+/// Images for the frames, if no number is given.
+const LEMMA_IMAGES: u32 = 400;
+
+/// Measure equivariance: of every layer of a network beside a plain CNN, or of the local frames,
+/// by transforming images.
 #[derive(Debug, Args)]
 pub(crate) struct Equivariance {
-    /// Measure the pose field: does it turn and grow with the image?
-    #[arg(long, required = true)]
+    /// The folder of a run [default: random weights of the default network]
+    #[arg(conflicts_with = "pose")]
+    run: Option<PathBuf>,
+    /// Measure the pose field instead: does it turn and grow with the image?
+    #[arg(long)]
     pose: bool,
-    /// A folder with photographs (png, jpeg) to measure on as well; its folder test, if it has one
-    #[arg(long, value_name = "DIR")]
+    /// With --pose: a folder with photographs (png, jpeg) to measure on as well; its folder test,
+    /// if it has one
+    #[arg(long, value_name = "DIR", requires = "pose")]
     data: Option<PathBuf>,
-    /// Number of images of each kind
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
-    images: u32,
-    /// Seed of the transforms and positions
+    /// The images: mnist, smooth (drawn, not warped) or a folder of png and jpeg files; with
+    /// --pose their number [default: mnist; with --pose 400]
+    #[arg(long, value_name = "mnist|smooth|DIR|N", value_parser = images)]
+    images: Option<ImagesChoice>,
+    /// Number of images [default: 8 digits, 3 smooth images, 4 files]
+    #[arg(long, value_name = "N", conflicts_with = "pose",
+        value_parser = clap::value_parser!(u16).range(1..=1000))]
+    count: Option<u16>,
+    /// Positions compared for each transform, each by a pass of its own
+    #[arg(long, value_name = "N", default_value_t = 4, conflicts_with = "pose",
+        value_parser = clap::value_parser!(u16).range(1..=1000))]
+    positions: u16,
+    /// The run of a trained CNN to stand beside [default: the same weights without frames]
+    #[arg(long, value_name = "RUN", conflicts_with = "pose")]
+    cnn: Option<PathBuf>,
+    /// Seed of random weights and smooth images; with --pose of transforms and positions
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Folder for equivariance.json, angle.svg and scale.svg
+    #[arg(short, long, value_name = "DIR", conflicts_with = "pose")]
+    output: Option<PathBuf>,
+    /// Number of threads [default: one a core]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Report {
-    lemma: Lemmas,
+/// What `--images` says.
+#[derive(Debug, Clone, PartialEq)]
+enum ImagesChoice {
+    Mnist,
+    Smooth,
+    Folder(PathBuf),
+    Number(u32),
 }
 
-#[derive(Serialize)]
-struct Lemmas {
-    mnist: Lemma,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    natural: Option<Lemma>,
+fn images(text: &str) -> Result<ImagesChoice, String> {
+    Ok(match (text, text.parse()) {
+        ("mnist", _) => ImagesChoice::Mnist,
+        ("smooth", _) => ImagesChoice::Smooth,
+        (_, Ok(0)) => return Err("expected at least 1 image, got 0".into()),
+        (_, Ok(number)) => ImagesChoice::Number(number),
+        _ => ImagesChoice::Folder(text.into()),
+    })
+}
+
+/// A network, what it was made by, and where its weights come from.
+struct Named {
+    network: SimResNet,
+    config: SimResNetConfig,
+    weights: String,
+}
+
+impl Named {
+    fn of_run(path: &Path) -> Result<Self, LabError> {
+        let (network, recipe) = load(path)?;
+        let config = recipe.network()?;
+        Ok(Self { network, config, weights: path.display().to_string() })
+    }
+
+    fn random(seed: u64) -> Result<Self, LabError> {
+        let device = plain_device();
+        device.seed(seed);
+        let config = Architecture::Small.config(1, 10);
+        let network = config.init(&device)?;
+        // Burn draws weights when they are first looked at: now.
+        Weights::of(&network);
+        Ok(Self { network, config, weights: format!("random weights, seed {seed}") })
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject { network: &self.network, config: &self.config, weights: &self.weights }
+    }
 }
 
 impl Equivariance {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let estimator = PoseEstimatorConfig::new().init()?;
-        let natural = self.data.as_deref().map(|folder| self.natural(&estimator, folder));
-        let natural = natural.transpose()?;
-        let lemmas = Lemmas { mnist: self.mnist(&estimator)?, natural };
-        if self.json {
-            return print_json(&Report { lemma: lemmas });
+        if self.pose {
+            return self.lemma();
         }
-        print("images       follow     have a pose   angle error   ln scale error   positions")?;
-        print("             the image  (share)       (median)      (median)")?;
-        print(&row("MNIST", &lemmas.mnist))?;
-        lemmas.natural.as_ref().map_or(Ok(()), |natural| print(&row("photographs", natural)))
-    }
-
-    fn mnist(&self, estimator: &PoseEstimator) -> Result<Lemma, Failure> {
-        let digits = Mnist::load(Split::Test)?;
-        let subjects: Vec<LemmaSubject> = spread(digits.len(), self.images)
-            .filter_map(|i| digits.image(i))
-            .map(|image| LemmaSubject::digit(&image))
-            .collect::<Result<_, _>>()?;
-        Ok(lemma(estimator, &subjects, &LemmaProtocol::digits(self.seed))?)
-    }
-
-    fn natural(&self, estimator: &PoseEstimator, folder: &Path) -> Result<Lemma, Failure> {
-        let test = folder.join("test");
-        let folder = if test.is_dir() { &test } else { folder };
-        let files = find_images(folder)?;
-        if files.is_empty() {
-            let name = folder.display();
-            return Err(format!("{name}: expected png or jpeg images below it, got none").into());
+        let result = with_threads(self.threads, || self.measure())??;
+        if let Some(folder) = &self.output {
+            create_folder(folder)?;
+            let json = serde_json::to_string_pretty(&result)?;
+            write_whole(&folder.join("equivariance.json"), json.as_bytes())?;
+            for (name, chart) in [("angle", result.angle_chart()), ("scale", result.scale_chart())]
+            {
+                write_whole(&folder.join(format!("{name}.svg")), chart.svg_file().as_bytes())?;
+            }
         }
-        let subjects: Vec<LemmaSubject> = spread(files.len(), self.images)
-            .map(|i| Ok(LemmaSubject::photograph(&read_image(&files[i])?)?))
-            .collect::<Result<_, Failure>>()?;
-        Ok(lemma(estimator, &subjects, &LemmaProtocol::photographs(self.seed))?)
+        if self.json { print_json(&result) } else { print(&result.to_string()) }
     }
-}
 
-/// At most `wanted` indices below `len`, evenly spread.
-fn spread(len: usize, wanted: u32) -> impl Iterator<Item = usize> {
-    let count = len.min(wanted as usize);
-    (0..count).map(move |i| i * len / count)
-}
+    fn measure(&self) -> Result<EquivarianceResult, LabError> {
+        let measured = match &self.run {
+            Some(path) => Named::of_run(path)?,
+            None => Named::random(self.seed)?,
+        };
+        let cnn = self.cnn.as_deref().map(Named::of_run).transpose()?;
+        let scenes = self.scenes()?;
+        let plan = Plan { positions: self.positions.into(), ..Plan::default() };
+        let cnn = cnn.as_ref().map(Named::subject);
+        measure_equivariance(measured.subject(), cnn, &scenes, plan)
+    }
 
-fn row(name: &str, lemma: &Lemma) -> String {
-    format!(
-        "{name:<12} {:>6.1} %   {:>6.1} %      {:>6.2} deg    {:>9.4}        {:>9}",
-        100.0 * lemma.ok,
-        100.0 * lemma.share,
-        lemma.median_angle_deg,
-        lemma.median_log_scale,
-        lemma.n
-    )
+    fn scenes(&self) -> Result<Scenes, LabError> {
+        let count = |default: usize| self.count.map_or(default, usize::from);
+        match &self.images {
+            None | Some(ImagesChoice::Mnist) => Scenes::mnist(count(8)),
+            Some(ImagesChoice::Number(number)) => Scenes::mnist(*number as usize),
+            Some(ImagesChoice::Smooth) => Scenes::smooth(count(3), self.seed),
+            Some(ImagesChoice::Folder(folder)) => {
+                let test = folder.join("test");
+                let folder = if test.is_dir() { &test } else { folder };
+                Scenes::folder(folder, count(4))
+            }
+        }
+    }
+
+    fn lemma(&self) -> Result<(), Failure> {
+        let images = match &self.images {
+            None => LEMMA_IMAGES,
+            Some(ImagesChoice::Number(number)) => *number,
+            Some(_) => {
+                let says = "with --pose, --images is the number of images";
+                wrong_usage(ErrorKind::InvalidValue, says)
+            }
+        };
+        let (data, seed, json) = (self.data.as_deref(), self.seed, self.json);
+        PoseLemma { data, images, seed, json }.run()
+    }
 }

@@ -10,7 +10,7 @@ use sren_data::{Dataset, RandomTransform, Split, TestSet};
 use sren_lab::bench::with_threads;
 use sren_lab::training::{Recipe, RunFolder};
 use sren_lab::{
-    Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion,
+    Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion, paper_row,
 };
 
 use super::photograph_table;
@@ -179,21 +179,9 @@ fn summary(network: &SimResNet, recipe: &Recipe, sets: Vec<(String, Accuracy)>) 
     }
 }
 
-/// Table 1 of the paper: upright, R, S, SRT. It has only SREN augmented.
-pub(crate) fn paper(model: &str, augmented: bool) -> Option<[f64; 4]> {
-    match (model, augmented) {
-        ("cnn", false) => Some([99.46, 44.41, 73.21, 33.56]),
-        ("so2", false) => Some([99.23, 97.18, 72.85, 70.72]),
-        ("scale", false) => Some([99.31, 35.23, 99.21, 39.2]),
-        ("sren", false) => Some([99.12, 96.91, 98.48, 92.3]),
-        ("sren", true) => Some([99.42, 98.3, 99.28, 95.1]),
-        _ => None,
-    }
-}
-
 /// Accuracies in the order of the paper's Table 1, beside the paper's where it has them.
 pub(crate) fn table(evaluation: &Evaluation) -> String {
-    let paper = paper(&evaluation.model, evaluation.augmented);
+    let paper = paper_row(&evaluation.model, evaluation.augmented).map(|(_, row)| row);
     let plus = if evaluation.augmented { "+" } else { "" };
     let mut text = format!("{}{plus}: {} parameters", evaluation.model, evaluation.parameters);
     text.push_str("\nset                    accuracy   paper   images");

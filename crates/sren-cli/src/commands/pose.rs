@@ -65,7 +65,7 @@ impl Pose {
 }
 
 /// The image named on the command line.
-fn load(name: &str) -> Result<Image, Failure> {
+pub(super) fn load(name: &str) -> Result<Image, Failure> {
     let Some(index) = name.strip_prefix("mnist:") else {
         return Ok(read_image(Path::new(name))?);
     };

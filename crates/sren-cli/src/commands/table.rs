@@ -7,9 +7,9 @@ use serde::Serialize;
 use sren_data::TestSet;
 use sren_lab::bench::with_threads;
 use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
-use sren_lab::{Evaluation, LabError, stop_wish};
+use sren_lab::{Evaluation, LabError, paper_row, stop_wish};
 
-use super::eval::{evaluate, paper};
+use super::eval::{Report, report};
 use super::train::{Progress, preset};
 use crate::Failure;
 use crate::output::{print, print_json};
@@ -108,7 +108,13 @@ impl Table {
     }
 
     fn evaluated(&self, path: &Path) -> Result<Evaluation, LabError> {
-        evaluate(path, &TestSet::ALL, self.test_images.into())
+        match report(path, Vec::new(), self.test_images.into())? {
+            Report::Digits(evaluation) => Ok(evaluation),
+            Report::Photographs(_) => {
+                let name = path.display().to_string();
+                Err(LabError::unfit(name, "a run on MNIST", "one on images of your own"))
+            }
+        }
     }
 
     fn recipe(&self, name: &str, seed: u64) -> Result<Recipe, LabError> {
@@ -131,7 +137,7 @@ fn summary(name: &str, seeds: Vec<Evaluation>) -> Row {
     let mean = TestSet::ALL.map(|set| of(set).sum::<f64>() / seeds.len() as f64);
     let spread =
         TestSet::ALL.map(|set| of(set).fold(f64::MIN, f64::max) - of(set).fold(f64::MAX, f64::min));
-    let paper = paper(name.trim_end_matches('+'), name.ends_with('+'));
+    let paper = paper_row(name.trim_end_matches('+'), name.ends_with('+')).map(|(_, row)| row);
     Row { row: name.into(), mean, spread, paper, seeds }
 }
 

@@ -9,10 +9,11 @@ use sren::Equivariance;
 use sren::models::Architecture;
 use sren_data::{DataError, Source, Split};
 use sren_lab::bench::with_threads;
+use sren_lab::report as page;
 use sren_lab::training::{Event, Outcome, Preset, Recipe, RunFolder, Trainer};
-use sren_lab::{LabError, stop_wish};
+use sren_lab::{Evaluation, LabError, stop_wish};
 
-use super::eval::{Report, left_out, report};
+use super::eval::{Report, left_out, load, report};
 use crate::Failure;
 use crate::output::print;
 
@@ -95,7 +96,7 @@ impl Train {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let stop = stop_wish();
         let mut broken = Vec::new();
-        let work = || -> Result<Option<Report>, String> {
+        let work = || -> Result<Option<(Report, RunFolder)>, String> {
             let (mut run, folder) = self.prepare(&mut broken).map_err(|e| e.to_string())?;
             eprintln!("run: {}", folder.path().display());
             let mut progress = Progress::default();
@@ -108,13 +109,20 @@ impl Train {
                 }
                 Outcome::Done => {
                     let found = report(folder.path(), Vec::new(), self.test_images.into());
-                    Ok(Some(found.map_err(|e| e.to_string())?))
+                    Ok(Some((found.map_err(|e| e.to_string())?, folder)))
                 }
             }
         };
         let done = with_threads(self.threads, work)?;
         left_out(&broken);
-        done?.map_or(Ok(()), |report| print(&report.text()))
+        done?.map_or(Ok(()), |(report, folder)| {
+            print(&report.text())?;
+            if let Report::Digits(evaluation) = report {
+                let path = with_threads(self.threads, || self.page(&folder, &evaluation))??;
+                eprintln!("report: {}", path.display());
+            }
+            Ok(())
+        })
     }
 
     /// The run, its images read; files that cannot be read go to `broken`.
@@ -136,6 +144,20 @@ impl Train {
         let path = self.out.clone().unwrap_or_else(|| free_folder(&recipe));
         let folder = RunFolder::create(&path, &recipe)?;
         Ok((Trainer::start_on(loaded.images, recipe, folder.clone())?, folder))
+    }
+
+    /// Writes report.html.
+    fn page(&self, folder: &RunFolder, evaluation: &Evaluation) -> Result<PathBuf, LabError> {
+        let (network, recipe) = load(folder.path())?;
+        let command = std::env::args().skip(1).fold("sren".to_string(), |all, a| all + " " + &a);
+        page::write(&page::Report {
+            folder,
+            recipe: &recipe,
+            network: &network,
+            evaluation,
+            command: &command,
+            images: self.test_images.into(),
+        })
     }
 
     fn recipe(&self) -> Result<Recipe, Failure> {

@@ -1,0 +1,82 @@
+//! `sren visualize`: features of a transformed image, transformed back.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sren::Weights;
+use sren::models::{SimResNet, SimResNetConfig};
+use sren_data::read_image;
+use sren_lab::bench::with_threads;
+use sren_lab::equivariance::plain_companion;
+use sren_lab::{LabError, Shown, feature_picture, on_canvas, plain_device, write_whole};
+
+use super::eval::load;
+use super::pose;
+use crate::Failure;
+use crate::output::{create_folder, print};
+
+/// Draw an image turned and scaled, its local frames, and the features of chosen layers turned and
+/// scaled back, beside a plain CNN: what is equivariant looks the same in every column.
+#[derive(Debug, Args)]
+pub(crate) struct Visualize {
+    /// The folder of a run
+    run: PathBuf,
+    /// A png or jpeg file, or mnist:N for digit N of the bundled test set
+    image: String,
+    /// Layers: stem, blocks.0 and so on [default: the first and the last]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    layers: Vec<String>,
+    /// The run of a trained CNN to stand beside [default: the same weights without frames]
+    #[arg(long, value_name = "RUN")]
+    cnn: Option<PathBuf>,
+    /// Random weights instead of the trained ones
+    #[arg(long, conflicts_with = "cnn")]
+    random: bool,
+    /// Folder for visualize.png
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    output: PathBuf,
+    /// Number of threads [default: one a core]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+impl Visualize {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let image = match self.image.starts_with("mnist:") {
+            true => pose::load(&self.image)?,
+            false => on_canvas(&read_image(Path::new(&self.image))?)?,
+        };
+        let work = || -> Result<Vec<u8>, LabError> {
+            let (network, config) = self.network(&self.run)?;
+            let (cnn, cnn_config) = match &self.cnn {
+                Some(path) => self.network(path)?,
+                None => (plain_companion(&network, &config)?, config.clone()),
+            };
+            let title = network.equivariance().name().to_uppercase();
+            let networks = [
+                Shown { title: &title, network: &network, config: &config },
+                Shown { title: "CNN", network: &cnn, config: &cnn_config },
+            ];
+            feature_picture(&image, &networks, &self.layers)
+        };
+        let png = with_threads(self.threads, work)??;
+        create_folder(&self.output)?;
+        let path = self.output.join("visualize.png");
+        write_whole(&path, &png)?;
+        print(&format!("picture: {}", path.display()))
+    }
+
+    fn network(&self, path: &Path) -> Result<(SimResNet, SimResNetConfig), LabError> {
+        let (network, recipe) = load(path)?;
+        let config = recipe.network()?;
+        if !self.random {
+            return Ok((network, config));
+        }
+        let device = plain_device();
+        device.seed(recipe.seed);
+        let network = config.init(&device)?;
+        // Burn draws weights when they are first looked at: now.
+        Weights::of(&network);
+        Ok((network, config))
+    }
+}

@@ -1,0 +1,262 @@
+//! The laboratory as a user runs it: equivariance, stability, pictures and the report of a run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+fn sren(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sren")).args(arguments).output().unwrap()
+}
+
+/// A path for one test with nothing there.
+fn nothing(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{test}"));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn succeeds(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&succeeds(output)).unwrap()
+}
+
+/// The command fails with code 1 and one line that holds all of `parts`.
+fn assert_fails(arguments: &[&str], parts: &[&str]) {
+    let output = sren(arguments);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    for part in parts {
+        assert!(error.contains(part), "{error:?} does not say {part:?}");
+    }
+    assert!(output.stdout.is_empty());
+}
+
+/// A run that takes seconds, made once for all tests.
+fn run() -> &'static str {
+    static RUN: OnceLock<String> = OnceLock::new();
+    RUN.get_or_init(|| {
+        let path = nothing("run");
+        let run = path.to_str().unwrap();
+        let mut arguments = vec!["train", "--preset", "quick", "--images", "192", "--epochs", "1"];
+        arguments.extend(["--batch", "32", "--test-images", "24", "--out", run]);
+        succeeds(&sren(&arguments));
+        run.to_string()
+    })
+}
+
+fn errors(value: &Value) -> [f64; 4] {
+    ["rotation", "scale", "both", "rot90"].map(|name| value[name].as_f64().unwrap())
+}
+
+#[test]
+fn every_layer_of_random_and_trained_networks_is_measured_beside_a_cnn() {
+    let random = ["equivariance", "--count", "2", "--positions", "2", "--json"];
+    let report = json(&sren(&random));
+    assert_eq!((&report["data"], &report["model"]), (&"mnist".into(), &"sren".into()));
+    let names: Vec<&str> =
+        report["layers"].as_array().unwrap().iter().map(|l| l["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["stem", "blocks.0", "blocks.1"]);
+    let [rotation, _, both, rot90] = errors(&report["worst"]);
+    let [cnn_rotation, _, cnn_both, cnn_rot90] = errors(&report["cnn"]["worst"]);
+    assert!(rot90 < 1e-5 && cnn_rot90 > 0.3, "{report}");
+    assert!(rotation < 0.5 * cnn_rotation && both < cnn_both, "{report}");
+    for layer in report["layers"].as_array().unwrap() {
+        assert!(errors(layer).iter().all(|error| error.is_finite()));
+        assert!(layer["both_centred"].as_f64() >= layer["both"].as_f64());
+    }
+    assert_eq!(report, json(&sren(&random)), "same seed, same figures");
+
+    let out = nothing("equivariance");
+    let mut trained = vec!["equivariance", run(), "--count", "1", "--positions", "1"];
+    trained.extend(["-o", out.to_str().unwrap()]);
+    let text = succeeds(&sren(&trained));
+    assert!(text.contains("worst layer: ") && text.contains("carried") | text.contains("poses:"));
+    let written: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("equivariance.json")).unwrap()).unwrap();
+    assert_eq!(written["weights"], run());
+    for name in ["angle.svg", "scale.svg"] {
+        let svg = fs::read_to_string(out.join(name)).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("CNN stem") && svg.ends_with("</svg>"));
+    }
+}
+
+#[test]
+fn smooth_images_are_followed_closely_and_folders_are_read() {
+    let smooth =
+        ["equivariance", "--images", "smooth", "--count", "1", "--positions", "2", "--json"];
+    let report = json(&sren(&smooth));
+    assert_eq!((&report["data"], &report["side"]), (&"smooth".into(), &96.into()));
+    let [stem, ..] = errors(&report["layers"][0]);
+    let [worst, .., rot90] = errors(&report["worst"]);
+    assert!(stem < 0.01 && worst < 0.1 && rot90 < 1e-6, "{report}");
+
+    let folder = nothing("images");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.to_str().unwrap();
+    assert_fails(
+        &["equivariance", "--images", path],
+        &["lab-images", "expected png or jpeg images below it, got none"],
+    );
+    let wave = |x: u32, y: u32| (127.0 + 60.0 * ((x as f32 / 5.0).sin() + (y as f32 / 7.0).cos()));
+    let picture = image::GrayImage::from_fn(40, 30, |x, y| image::Luma([wave(x, y) as u8]));
+    picture.save(folder.join("a.png")).unwrap();
+    let arguments = ["equivariance", "--images", path, "--positions", "1", "--json"];
+    let report = json(&sren(&arguments));
+    assert_eq!((&report["images"], &report["side"]), (&1.into(), &192.into()));
+    assert!(report["causes"]["pose"]["jumps"].is_number());
+}
+
+#[test]
+fn stability_has_a_curve_a_run() {
+    let out = nothing("stability");
+    let mut arguments = vec!["stability", run(), run(), "--images", "8", "--json"];
+    arguments.extend(["-o", out.to_str().unwrap()]);
+    let report = json(&sren(&arguments));
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!((runs.len(), &runs[0]["images"], &runs[0]["model"]), (2, &8.into(), &"sren".into()));
+    assert_eq!(runs[0], runs[1]);
+    let angles = runs[0]["angle"].as_array().unwrap();
+    assert_eq!((angles.len(), &angles[1]["at"]), (24, &15.0.into()));
+    // Quarter turns move pixels and nothing else.
+    assert!((0..4).all(|i| angles[6 * i]["accuracy"] == angles[0]["accuracy"]), "{angles:?}");
+    let scales = runs[0]["scale"].as_array().unwrap();
+    let last = &scales[scales.len() - 1];
+    assert_eq!((&scales[0]["at"], &last["at"]), (&0.5.into(), &3.0.into()));
+    assert!(fs::read_to_string(out.join("angle.svg")).unwrap().contains("polyline"));
+    let table = succeeds(&sren(&["stability", run(), "--images", "4"]));
+    assert!(table.contains("degrees") && table.contains("345"), "{table}");
+}
+
+#[test]
+fn features_are_drawn_with_trained_and_random_weights() {
+    let out = nothing("visualize");
+    let folder = out.to_str().unwrap();
+    let said = succeeds(&sren(&["visualize", run(), "mnist:3", "-o", folder]));
+    assert!(said.contains("visualize.png"), "{said}");
+    let trained = image::open(out.join("visualize.png")).unwrap().to_rgb8();
+    assert!(trained.width() > 900 && trained.height() > 800, "{:?}", trained.dimensions());
+    let coloured = trained.pixels().filter(|p| p.0.iter().max() != p.0.iter().min()).count();
+    assert!(coloured > 50_000, "{coloured}");
+    let one = ["visualize", run(), "mnist:3", "--random", "--layers", "blocks.0", "-o", folder];
+    succeeds(&sren(&one));
+    let random = image::open(out.join("visualize.png")).unwrap().to_rgb8();
+    assert!(random.height() < trained.height());
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let out = nothing("nowhere");
+    let folder = out.to_str().unwrap();
+    assert_fails(&["equivariance", "no/such/run"], &["no/such/run"]);
+    assert_fails(&["equivariance", "--images", "no/such/folder"], &["no/such/folder"]);
+    assert_fails(&["stability", run(), "no/such/run"], &["no/such/run"]);
+    assert_fails(&["visualize", "no/such/run", "mnist:0", "-o", folder], &["no/such/run"]);
+    assert_fails(&["visualize", run(), "no/such.png", "-o", folder], &["no/such.png"]);
+    assert_fails(&["visualize", run(), "mnist:10000", "-o", folder], &["mnist:0 to mnist:9999"]);
+    assert_fails(
+        &["visualize", run(), "mnist:0", "--layers", "blocks.7", "-o", folder],
+        &["layer: expected one of stem, blocks.0, blocks.1, got blocks.7"],
+    );
+    assert!(!out.exists());
+    let file = nothing("file");
+    fs::write(&file, b"in the way").unwrap();
+    let taken = file.to_str().unwrap();
+    assert_fails(&["visualize", run(), "mnist:0", "-o", taken], &["lab-file", "cannot be created"]);
+    for arguments in [
+        &["stability"][..],
+        &["stability", "x", "--images", "0"],
+        &["visualize", "x"],
+        &["visualize", "x", "mnist:0", "--random", "--cnn", "y"],
+        &["equivariance", "x", "--pose"],
+        &["equivariance", "--count", "0"],
+    ] {
+        assert_eq!(sren(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_run_has_a_report_that_needs_nothing_else() {
+    let page = fs::read_to_string(Path::new(run()).join("report.html")).unwrap();
+    for part in [
+        "<h2>Table 1</h2>",
+        "<h2>Training</h2>",
+        "<h2>Confusion</h2>",
+        "<h2>Stability</h2>",
+        "<h2>Equivariance</h2>",
+        "<h2>Features</h2>",
+        "<h2>Worst mistakes</h2>",
+        "SREN of the paper",
+        "92.30",
+        "The first 24 test digits",
+        "prefers-color-scheme:dark",
+        "sren train --preset quick --images 192",
+        "stem_kappa = ",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("<script") && !page.contains("<link") && !page.contains("@import"));
+    // The one address is the name of SVG, which nobody fetches.
+    assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
+    assert_eq!(
+        page.matches("src=\"").count(),
+        page.matches("src=\"data:image/png;base64,").count()
+    );
+}
+
+/// A browser to look with, if there is one.
+fn browser() -> Option<&'static str> {
+    ["chromium", "chromium-browser", "google-chrome", "chrome"].into_iter().find(|name| {
+        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+    })
+}
+
+#[test]
+fn the_report_fits_its_window_and_has_a_dark_side() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no browser (chromium or google-chrome) is installed to look with");
+        return;
+    };
+    let folder = nothing("browser");
+    fs::create_dir_all(&folder).unwrap();
+    let page = fs::read_to_string(Path::new(run()).join("report.html")).unwrap();
+    // The page itself has no script; this copy tells what the browser made of it.
+    let tell = "<script>addEventListener('load',()=>{const d=document,e=d.documentElement;\
+        d.title=[innerWidth,e.scrollWidth,d.querySelectorAll('svg').length,\
+        [...d.images].filter(i=>i.naturalWidth>0).length==d.images.length,\
+        getComputedStyle(d.body).backgroundColor].join('|')})</script></body>";
+    let told = folder.join("told.html");
+    fs::write(&told, page.replace("</body>", tell)).unwrap();
+    let look = |width: usize, dark: bool| {
+        let scheme = if dark { 0 } else { 1 };
+        let output = Command::new(browser)
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+            .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+            .arg(format!("--window-size={width},900"))
+            .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
+            .arg(format!("file://{}", told.display()))
+            .output()
+            .unwrap();
+        let dom = String::from_utf8_lossy(&output.stdout).to_string();
+        let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+        title.unwrap_or_default().split('|').map(str::to_string).collect::<Vec<String>>()
+    };
+    for (width, dark, background) in [
+        (1200, false, "rgb(255, 255, 255)"),
+        (1200, true, "rgb(21, 24, 28)"),
+        (390, false, "rgb(255, 255, 255)"),
+    ] {
+        let told = look(width, dark);
+        assert_eq!(told.len(), 5, "{told:?}");
+        let [inner, needed] = [&told[0], &told[1]].map(|n| n.parse::<usize>().unwrap());
+        assert!(needed <= inner, "{told:?}");
+        assert_eq!((&told[2][..], &told[3][..], &told[4][..]), ("6", "true", background));
+    }
+}

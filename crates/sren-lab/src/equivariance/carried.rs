@@ -1,0 +1,236 @@
+//! Features in frames of one's choice: those that the estimator reads from the transformed image,
+//! or those of the original image, carried along by the transform as the lemma wants them.
+
+use burn::module::Param;
+use burn::tensor::{Device, Tensor, TensorData};
+use rayon::prelude::*;
+use sren::equivariance::FeatureMap;
+use sren::models::{SimResNet, SimResNetConfig};
+use sren::pose::{Images, PoseReading};
+use sren::{
+    Frames, Grid, Image, PoseEstimator, PoseField, SimConv2d, SimConv2dConfig, Similarity,
+    read_pose, wrap_angle,
+};
+
+use super::scenes::Scenes;
+use crate::error::Result;
+use crate::evaluation::plain_device;
+
+/// A pose has jumped if its angle is off by this many degrees
+const JUMP_DEG: f64 = 10.0;
+/// or its scale by this in ln scale.
+const JUMP_LOG_SCALE: f64 = 0.1;
+
+/// Which frames a transformed image has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// Those the estimator reads.
+    Read,
+    /// The same, but carried ones where they have jumped.
+    WithoutJumps,
+    /// The same again, with carried gates and, where no pose is read, carried poses.
+    CarriedGates,
+    /// Those of the original, carried along.
+    Carried,
+}
+
+/// How one position's pose differs from the carried one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PoseChange {
+    pub(super) angle_deg: f64,
+    pub(super) log_scale: f64,
+    /// Confidence read and carried.
+    pub(super) gate: [f64; 2],
+}
+
+impl PoseChange {
+    pub(super) fn jumped(&self) -> bool {
+        let both = self.gate.iter().all(|gate| *gate > 0.0);
+        both && (self.angle_deg > JUMP_DEG || self.log_scale > JUMP_LOG_SCALE)
+    }
+
+    /// Whether there was a pose and none is read.
+    pub(super) fn vanished(&self) -> bool {
+        self.gate[0] == 0.0 && self.gate[1] > 0.0
+    }
+}
+
+/// A network on images whose frames can be chosen.
+pub(super) struct Subject<'a> {
+    network: &'a SimResNet,
+    config: &'a SimResNetConfig,
+    estimator: PoseEstimator,
+    scenes: &'a Scenes,
+    originals: Vec<Image>,
+    grids: Vec<Grid>,
+    /// Gives the stem's patches as they are: one channel a tap.
+    patch: SimConv2d,
+    device: Device,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(
+        network: &'a SimResNet,
+        config: &'a SimResNetConfig,
+        scenes: &'a Scenes,
+    ) -> Result<Self> {
+        let device = plain_device();
+        let (side, k) = (scenes.side(), config.stem_kernel);
+        let data = pixels(&scenes.view(&Similarity::IDENTITY, &device)?);
+        let originals = data
+            .chunks_exact(side * side)
+            .map(|pixels| Image::new(side, side, 1, pixels.to_vec()))
+            .collect::<Result<_, _>>()?;
+        let mut patch = SimConv2dConfig::new([1, k * k], k)
+            .with_stride(config.stem_stride)
+            .with_kappa(config.stem_kappa)
+            .with_bias(false)
+            .init(&device)?;
+        let unit = |i: usize| if i / (k * k) == i % (k * k) { 1.0f32 } else { 0.0 };
+        let units = TensorData::new((0..k.pow(4)).map(unit).collect(), [k, k, 1, k * k]);
+        patch.weight = Param::from_tensor(Tensor::from_data(units, &device));
+        Ok(Self {
+            network,
+            config,
+            estimator: config.pose.init()?,
+            scenes,
+            originals,
+            grids: network.grids(&Grid::pixels(side, side))?,
+            patch,
+            device,
+        })
+    }
+
+    /// `patches` and the network's layers under a transform.
+    pub(super) fn layers(
+        &self,
+        transform: &Similarity,
+        choice: Choice,
+    ) -> Result<Vec<FeatureMap>, sren::Error> {
+        let images = self.scenes.view(transform, &self.device)?;
+        let read = self.read(&images)?;
+        let fields = match choice {
+            Choice::Read => read,
+            _ if *transform == Similarity::IDENTITY => read,
+            _ => read
+                .iter()
+                .map(|field| self.repaired(field, transform, choice))
+                .collect::<Result<_, _>>()?,
+        };
+        let frames = Frames::new(fields, self.network.equivariance())?
+            .with_active_only(self.config.active_only);
+        let pixels = Grid::pixels(self.scenes.side(), self.scenes.side());
+        let taps = self.patch.taps(&frames, &pixels)?;
+        let grid = *taps.output_grid();
+        let gate = frames.gate(&grid, &self.device)?;
+        let patches = self.patch.forward(images.clone(), &taps)? * gate;
+        let mut layers = vec![FeatureMap::new("patches", patches, grid)];
+        let maps = self.network.feature_maps(images, &frames)?;
+        for (index, (values, grid)) in maps.into_iter().enumerate() {
+            let name = index.checked_sub(1).map_or("stem".into(), |b| format!("blocks.{b}"));
+            layers.push(FeatureMap::new(name, values, grid));
+        }
+        Ok(layers)
+    }
+
+    /// How the poses on the finest grid, within the disc, differ from the carried ones.
+    pub(super) fn pose_changes(
+        &self,
+        transform: &Similarity,
+    ) -> Result<Vec<PoseChange>, sren::Error> {
+        let field = &self.read(&self.scenes.view(transform, &self.device)?)?[0];
+        let grid = field.grid();
+        let middle = 0.5 * (self.scenes.side() as f64 - 1.0);
+        let reach = self.scenes.radius() * transform.scale();
+        let near = |at: &usize| {
+            let [x, y] = grid.point(at % grid.len() / grid.width, at % grid.width);
+            (x - middle).hypot(y - middle) <= reach
+        };
+        let positions: Vec<usize> = (0..field.batch() * grid.len()).filter(near).collect();
+        Ok(positions
+            .par_iter()
+            .map(|at| change(field, *at, &self.carried(field, *at, transform)))
+            .collect())
+    }
+
+    fn read(&self, images: &Tensor<4>) -> Result<Vec<PoseField>, sren::Error> {
+        let [n, h, w, c] = images.dims();
+        let data = pixels(images);
+        let images = Images::new(&data, n, h, w, c)?;
+        self.grids.iter().map(|grid| self.estimator.field(&images, grid)).collect()
+    }
+
+    /// The poses at position `at` of `field`, as they were in the original, carried along.
+    fn carried(
+        &self,
+        field: &PoseField,
+        at: usize,
+        transform: &Similarity,
+    ) -> (Vec<PoseReading>, f64) {
+        let grid = field.grid();
+        let (image, place) = (at / grid.len(), at % grid.len());
+        let back = transform.about(self.originals[image].centre()).inverse();
+        let point = back.apply(grid.point(place / grid.width, place % grid.width));
+        let (mut readings, confidence) =
+            read_pose(self.estimator.spec(), &self.originals[image], point);
+        for reading in &mut readings {
+            reading.pose.scale *= transform.scale();
+            reading.pose.angle = wrap_angle(reading.pose.angle + transform.angle());
+        }
+        (readings, confidence)
+    }
+
+    fn repaired(
+        &self,
+        field: &PoseField,
+        transform: &Similarity,
+        choice: Choice,
+    ) -> Result<PoseField, sren::Error> {
+        let poses = field.poses();
+        let positions = field.batch() * field.grid().len();
+        let found: Vec<(bool, (Vec<PoseReading>, f64))> = (0..positions)
+            .into_par_iter()
+            .map(|at| {
+                let carried = self.carried(field, at, transform);
+                let change = change(field, at, &carried);
+                let keep = match choice {
+                    Choice::WithoutJumps => !change.jumped(),
+                    Choice::CarriedGates => !change.jumped() && !change.vanished(),
+                    _ => false,
+                };
+                (!keep, carried)
+            })
+            .collect();
+        let [mut scale, mut angle, mut weight] =
+            [field.scale(), field.angle(), field.weight()].map(<[f32]>::to_vec);
+        let mut confidence = field.confidence().to_vec();
+        for (at, found) in found.into_iter().enumerate() {
+            let (replace, (readings, sure)) = found;
+            if replace || choice == Choice::CarriedGates {
+                confidence[at] = sure as f32;
+            }
+            for (reading, j) in readings.iter().zip(at * poses..).filter(|_| replace) {
+                scale[j] = reading.pose.scale as f32;
+                angle[j] = reading.pose.angle as f32;
+                weight[j] = reading.weight as f32;
+            }
+        }
+        Ok(PoseField::new(*field.grid(), field.batch(), poses, scale, angle, weight, confidence)?)
+    }
+}
+
+fn change(field: &PoseField, at: usize, carried: &(Vec<PoseReading>, f64)) -> PoseChange {
+    let best = at * field.poses();
+    let (readings, confidence) = carried;
+    let pose = readings[0].pose;
+    PoseChange {
+        angle_deg: wrap_angle(f64::from(field.angle()[best]) - pose.angle).abs().to_degrees(),
+        log_scale: (f64::from(field.scale()[best]) / pose.scale).ln().abs(),
+        gate: [f64::from(field.confidence()[at]), *confidence],
+    }
+}
+
+/// The values of a tensor.
+pub(super) fn pixels(tensor: &Tensor<4>) -> Vec<f32> {
+    tensor.to_data().iter::<f32>().collect()
+}

@@ -1,0 +1,224 @@
+//! The whole measurement: table, plot, JSON.
+
+use std::fmt::{self, Display, Formatter};
+
+use serde::Serialize;
+use sren::models::{SimResNet, SimResNetConfig};
+use sren::{Equivariance, Weights};
+
+use super::causes::{Causes, causes};
+use super::scenes::Scenes;
+use super::survey::{CurvePoint, Errors, Survey, Transforms, survey};
+use crate::error::Result;
+use crate::evaluation::plain_device;
+use crate::plot::{LineChart, Series};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Turns over the circle.
+    pub angles: usize,
+    /// Positions drawn for each transform: so many passes.
+    pub positions: usize,
+    /// Whether causes are looked for.
+    pub causes: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { angles: 12, positions: 4, causes: true }
+    }
+}
+
+/// The plain CNN of the same shape.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Companion {
+    /// Where its weights come from.
+    pub weights: String,
+    /// Its layers.
+    #[serde(flatten)]
+    pub survey: Survey,
+}
+
+/// A network to measure, and what it is called.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The network, which does not train.
+    pub network: &'a SimResNet,
+    /// What it was made by.
+    pub config: &'a SimResNetConfig,
+    /// Where its weights come from.
+    pub weights: &'a str,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EquivarianceResult {
+    /// mnist, smooth, or a folder.
+    pub data: String,
+    /// Number of images.
+    pub images: usize,
+    /// Their side in pixels.
+    pub side: usize,
+    /// Radius of the disc in which positions are compared, in pixels.
+    pub radius: f64,
+    /// What the network follows: sren, so2, scale or cnn.
+    pub model: String,
+    /// Where its weights come from.
+    pub weights: String,
+    /// Its layers.
+    #[serde(flatten)]
+    pub survey: Survey,
+    /// The plain CNN, unless the network is one itself and no other was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cnn: Option<Companion>,
+    /// What the errors come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub causes: Option<Causes>,
+}
+
+/// Measures a network beside `cnn`, or without one beside the same weights in frames that follow
+/// nothing.
+pub fn measure_equivariance(
+    Subject { network, config, weights }: Subject,
+    cnn: Option<Subject>,
+    scenes: &Scenes,
+    plan: Plan,
+) -> Result<EquivarianceResult> {
+    let transforms = Transforms::new(plan.angles)?;
+    let follows = network.equivariance() != Equivariance::None;
+    let measured = survey(network, scenes, &transforms, plan.positions)?;
+    let beside = |network: &SimResNet, weights: &str| -> Result<Companion> {
+        let survey = survey(network, scenes, &transforms, plan.positions)?;
+        Ok(Companion { weights: weights.into(), survey })
+    };
+    let companion = match cnn {
+        Some(given) => Some(beside(given.network, given.weights)?),
+        None if follows => {
+            Some(beside(&plain_companion(network, config)?, "the same weights, no frames")?)
+        }
+        None => None,
+    };
+    let some: Vec<_> = transforms.both.iter().step_by(2).copied().collect();
+    let causes = (plan.causes && follows).then(|| causes(network, config, scenes, &some));
+    Ok(EquivarianceResult {
+        data: scenes.name().into(),
+        images: scenes.len(),
+        side: scenes.side(),
+        radius: scenes.radius(),
+        model: network.equivariance().name().into(),
+        weights: weights.into(),
+        survey: measured,
+        cnn: companion,
+        causes: causes.transpose()?,
+    })
+}
+
+/// The plain CNN with the weights of `network`.
+pub fn plain_companion(network: &SimResNet, config: &SimResNetConfig) -> Result<SimResNet> {
+    let plain = config.clone().with_equivariance(Equivariance::None);
+    Ok(Weights::of(network).apply(plain.init(&plain_device())?)?)
+}
+
+impl EquivarianceResult {
+    /// The error against the angle: every layer, and the CNN's.
+    pub fn angle_chart(&self) -> LineChart {
+        let title = "Error against angle";
+        self.chart(title, "degrees", |layer| &layer.by_angle)
+    }
+
+    /// The error against the scale.
+    pub fn scale_chart(&self) -> LineChart {
+        self.chart("Error against scale", "scale", |layer| &layer.by_scale)
+    }
+
+    fn chart(
+        &self,
+        title: &str,
+        x_label: &str,
+        curve: fn(&super::LayerErrors) -> &Vec<CurvePoint>,
+    ) -> LineChart {
+        let series = |survey: &Survey, prefix: &str, dashed: bool| {
+            let one = |layer: &super::LayerErrors| Series {
+                name: format!("{prefix}{}", layer.name),
+                points: curve(layer).iter().map(|p| [p.at, p.error]).collect(),
+                dashed,
+            };
+            survey.layers.iter().map(one).collect::<Vec<_>>()
+        };
+        let mut all = series(&self.survey, "", false);
+        if let Some(cnn) = &self.cnn {
+            all.extend(series(&cnn.survey, "CNN ", true));
+        }
+        LineChart {
+            title: title.into(),
+            x_label: x_label.into(),
+            y_label: "relative error".into(),
+            log_y: true,
+            y_range: None,
+            series: all,
+        }
+    }
+}
+
+fn row(f: &mut Formatter, name: &str, errors: &Errors) -> fmt::Result {
+    write!(f, "\n{name:<18}")?;
+    errors.named().iter().try_for_each(|(_, error)| write!(f, " {:>11}", figure(*error)))
+}
+
+/// Three digits that count.
+pub(crate) fn figure(value: f64) -> String {
+    if value == 0.0 {
+        "0".into()
+    } else if value < 1e-3 {
+        format!("{value:.1e}")
+    } else {
+        format!("{value:.4}")
+    }
+}
+
+impl Display for EquivarianceResult {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        let Self { data, images, side, radius, model, weights, survey, cnn, causes } = self;
+        write!(f, "{model} ({weights}) on {data}: ")?;
+        write!(f, "{images} images of {side} x {side}, positions within ")?;
+        write!(f, "{radius} pixels of the centre\n\n{:<18}", "relative error")?;
+        for name in ["rotation", "scale", "both", "90 degrees", "translation", "0.5 to 2"] {
+            write!(f, " {name:>11}")?;
+        }
+        for layer in &survey.layers {
+            row(f, &layer.name, &layer.errors)?;
+        }
+        row(f, "worst", &survey.worst)?;
+        if let Some(cnn) = cnn {
+            for layer in &cnn.survey.layers {
+                row(f, &format!("CNN {}", layer.name), &layer.errors)?;
+            }
+            row(f, "CNN worst", &cnn.survey.worst)?;
+            write!(f, "\n(CNN: {})", cnn.weights)?;
+        }
+        let Some(Causes { pose, layers }) = causes else {
+            return write!(f, "\n\nworst layer: {}", survey.worst_layer);
+        };
+        write!(f, "\n\nposes: {:.2} degrees and ", pose.median_angle_deg)?;
+        write!(f, "{:.4} in ln scale off (median), ", pose.median_log_scale)?;
+        let [jumps, vanished] = [pose.jumps, pose.vanished].map(|part| 100.0 * part);
+        write!(f, "{jumps:.1} % jump, {vanished:.1} % vanish, gate off by {}", figure(pose.gate))?;
+        write!(f, "\n\n{:<12} {:>9} {:>14}", "part", "error", "without jumps")?;
+        write!(f, " {:>14} {:>14}", "+ gates", "+ all poses")?;
+        write!(f, " {:>12} {:>9}", "half stride", "border")?;
+        for parts in layers {
+            let option = |value: Option<f64>| value.map_or("-".into(), figure);
+            write!(f, "\n{:<12} {:>9}", parts.name, figure(parts.error))?;
+            write!(f, " {:>14}", figure(parts.without_jumps))?;
+            write!(f, " {:>14} {:>14}", figure(parts.carried_gates), figure(parts.carried_poses))?;
+            write!(f, " {:>12} {:>9}", option(parts.half_stride), option(parts.border))?;
+        }
+        match layers.iter().find(|parts| parts.name == survey.worst_layer) {
+            Some(parts) => {
+                write!(f, "\n\nworst layer: {}, by {}", parts.name, parts.cause())
+            }
+            None => write!(f, "\n\nworst layer: {}", survey.worst_layer),
+        }
+    }
+}

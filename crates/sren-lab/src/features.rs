@@ -1,0 +1,240 @@
+//! The compensating view: features of transformed images, transformed back. Where they are
+//! equivariant they look the same in every column.
+
+use burn::tensor::{Tensor, TensorData};
+use sren::equivariance::{FeatureMap, network_layers};
+use sren::models::{SimResNet, SimResNetConfig};
+use sren::{About, Equivariance, Grid, Image, Interpolation, Similarity, resize, warp};
+
+use crate::canvas::{Canvas, Colour};
+use crate::error::{LabError, Result};
+use crate::evaluation::plain_device;
+use crate::lettering;
+use crate::pose_picture::PosePicture;
+
+/// Scales and angles (degrees) of the columns.
+const COLUMNS: [(f64, f64); 6] =
+    [(1.0, 0.0), (1.0, 45.0), (1.0, 120.0), (0.75, 0.0), (1.35, 0.0), (1.25, 200.0)];
+/// Side of a cell, between cells, and room for labels, in pixels.
+const CELL: usize = 144;
+const GAP: usize = 6;
+const LABEL: usize = 118;
+const HEAD: usize = 34;
+/// The middle part of the frame that features are shown of: the image, without its canvas,
+const FEATURES: f64 = 0.62;
+/// and that inputs are shown of: the image at its largest.
+const INPUTS: f64 = 0.8;
+/// Longer side that an image file is brought to; its canvas is twice as large.
+const FILE_SIDE: usize = 96;
+/// Arrows along a cell.
+const ARROWS: usize = 14;
+const PAPER: Colour = [0.07, 0.08, 0.1];
+const INK: Colour = [0.93, 0.94, 0.95];
+const SOFT: Colour = [0.62, 0.66, 0.71];
+
+/// A network whose features are shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// What stands beside its rows.
+    pub title: &'a str,
+    /// The network, which does not train.
+    pub network: &'a SimResNet,
+    /// What it was made by.
+    pub config: &'a SimResNetConfig,
+}
+
+/// An image file's content ready for [`feature_picture`]: grey, its longer side brought to 96
+/// pixels, on a canvas of twice that.
+pub fn on_canvas(image: &Image) -> Result<Image> {
+    let (h, w) = (image.height(), image.width());
+    let grey = Image::new(h, w, 1, image.luminance())?;
+    let sized = |side: usize| (side * FILE_SIDE).div_ceil(h.max(w)).max(1);
+    Ok(resize(&grey, sized(h), sized(w))?.padded(2 * FILE_SIDE, 2 * FILE_SIDE)?)
+}
+
+/// The picture (PNG): a column a transform; the transformed inputs, the frames of the first network
+/// that follows anything, then for each of `layers` a row a network. Without names, the first and
+/// the last layer.
+pub fn feature_picture(image: &Image, networks: &[Shown], layers: &[String]) -> Result<Vec<u8>> {
+    let transforms: Vec<Similarity> = COLUMNS
+        .iter()
+        .map(|(scale, degrees)| Similarity::new(*scale, degrees.to_radians(), [0.0; 2]))
+        .collect::<Result<_, _>>()?;
+    let views: Vec<Image> = transforms
+        .iter()
+        .map(|transform| warp(image, transform, About::Centre, Interpolation::Cubic))
+        .collect();
+    let maps: Vec<Vec<Vec<Map>>> = networks
+        .iter()
+        .map(|shown| views.iter().map(|view| maps_of(shown.network, view)).collect())
+        .collect::<Result<_>>()?;
+    let layers = chosen(&maps, layers)?;
+    let following =
+        networks.iter().find(|shown| shown.network.equivariance() != Equivariance::None);
+
+    let rows = 1 + usize::from(following.is_some()) + layers.len() * networks.len();
+    let (width, height) = (LABEL + COLUMNS.len() * (CELL + GAP), HEAD + rows * (CELL + GAP));
+    let mut canvas = Canvas::blank(height, width, PAPER);
+    for (column, (scale, degrees)) in COLUMNS.iter().enumerate() {
+        let name = match (*scale, *degrees) {
+            (1.0, 0.0) => "original".into(),
+            (1.0, degrees) => format!("{degrees} deg"),
+            (scale, 0.0) => format!("x {scale}"),
+            (scale, degrees) => format!("{degrees}, x {scale}"),
+        };
+        let x = corner(0, column)[0] + (CELL - lettering::width(&name, 2).min(CELL)) / 2;
+        lettering::write(&mut canvas, &name, [x, 10], 2, INK);
+    }
+    label(&mut canvas, 0, ["input", ""]);
+    for (column, view) in views.iter().enumerate() {
+        canvas.fill(corner(0, column), CELL, |place| grey(view, place, [0.0, 1.0]));
+    }
+    let mut row = 1;
+    if let Some(shown) = following {
+        label(&mut canvas, row, ["frames", ""]);
+        let estimator = shown.config.pose.init()?;
+        for (column, view) in views.iter().enumerate() {
+            let mut cell = Canvas::blank(CELL, CELL, PAPER);
+            cell.fill([0, 0], CELL, |place| grey(view, place, [0.1, 0.6]));
+            let zoom = CELL as f64 / (INPUTS * view.width() as f64);
+            let hidden = -0.5 * (1.0 - INPUTS) * zoom;
+            let left_out = [view.width(), view.height()].map(|side| hidden * side as f64);
+            PosePicture::with_arrows(&estimator, view.clone(), ARROWS)?
+                .draw(&mut cell, left_out, zoom);
+            canvas.paste(corner(row, column), &cell);
+        }
+        row += 1;
+    }
+    for layer in layers {
+        for (shown, maps) in networks.iter().zip(&maps) {
+            let name = maps[0][layer].name.clone();
+            label(&mut canvas, row, [shown.title, &name]);
+            let palette = Palette::of(&maps[0][layer]);
+            for (column, (transform, maps)) in transforms.iter().zip(maps).enumerate() {
+                let full = transform.about(image.centre());
+                let size = [image.width() as f64, image.height() as f64];
+                canvas.fill(corner(row, column), CELL, |place| {
+                    let part = middle(place, FEATURES);
+                    let point = [part[0] * size[0] - 0.5, part[1] * size[1] - 0.5];
+                    palette.colour(full.apply(point), &maps[layer])
+                });
+            }
+            row += 1;
+        }
+    }
+    canvas.png()
+}
+
+/// A place in the middle part of the frame.
+fn middle(place: [f64; 2], part: f64) -> [f64; 2] {
+    place.map(|p| 0.5 + part * (p - 0.5))
+}
+
+fn corner(row: usize, column: usize) -> [usize; 2] {
+    [LABEL + column * (CELL + GAP), HEAD + row * (CELL + GAP)]
+}
+
+fn label(canvas: &mut Canvas, row: usize, lines: [&str; 2]) {
+    let y = HEAD + row * (CELL + GAP) + CELL / 2 - 16;
+    lettering::write(canvas, lines[0], [10, y], 2, INK);
+    lettering::write(canvas, lines[1], [10, y + 22], 2, SOFT);
+}
+
+/// A feature map of one image, read.
+struct Map {
+    name: String,
+    grid: Grid,
+    channels: usize,
+    /// `[h, w, channels]`
+    values: Vec<f32>,
+}
+
+fn maps_of(network: &SimResNet, view: &Image) -> Result<Vec<Map>> {
+    let data = TensorData::new(view.data().to_vec(), [1, view.height(), view.width(), 1]);
+    let layers = network_layers(network, Tensor::from_data(data, &plain_device()))?;
+    let read = |layer: FeatureMap| {
+        let [.., channels] = layer.values.dims();
+        let values = layer.values.into_data().iter::<f32>().collect();
+        Map { name: layer.name, grid: layer.grid, channels, values }
+    };
+    Ok(layers.into_iter().map(read).collect())
+}
+
+/// The numbers of the layers named, or of the first and the last.
+fn chosen(maps: &[Vec<Vec<Map>>], names: &[String]) -> Result<Vec<usize>> {
+    let known: Vec<&str> = maps
+        .first()
+        .and_then(|columns| columns.first())
+        .map_or(Vec::new(), |layers| layers.iter().map(|layer| layer.name.as_str()).collect());
+    if names.is_empty() {
+        let mut ends = vec![0, known.len().saturating_sub(1)];
+        ends.dedup();
+        return Ok(ends);
+    }
+    let find = |name: &String| {
+        known.iter().position(|layer| layer == name).ok_or_else(|| {
+            LabError::unfit("layer", format!("one of {}", known.join(", ")), name.as_str())
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// A pixel of the middle of a one-channel image, its values brought to `range`.
+fn grey(image: &Image, place: [f64; 2], range: [f32; 2]) -> Colour {
+    let place = middle(place, INPUTS);
+    let at = |part: f64, size: usize| ((part * size as f64) as usize).min(size - 1);
+    let (x, y) = (at(place[0], image.width()), at(place[1], image.height()));
+    let value = image.data()[y * image.width() + x].clamp(0.0, 1.0);
+    [range[0] + (range[1] - range[0]) * value; 3]
+}
+
+/// The three channels that vary most in the first column, as red, green and blue.
+struct Palette {
+    channels: [usize; 3],
+    greatest: [f32; 3],
+}
+
+impl Palette {
+    fn of(map: &Map) -> Self {
+        let (c, values) = (map.channels, &map.values);
+        let mut spread: Vec<(f64, usize)> = (0..c)
+            .map(|channel| {
+                let of = || values.iter().skip(channel).step_by(c).map(|v| f64::from(*v));
+                let n = of().count().max(1) as f64;
+                let mean = of().sum::<f64>() / n;
+                (of().map(|v| (v - mean).powi(2)).sum::<f64>() / n, channel)
+            })
+            .collect();
+        spread.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let channels = [0, 1, 2].map(|i| spread[i.min(c - 1)].1);
+        let greatest = channels.map(|channel| {
+            let of = values.iter().skip(channel).step_by(c);
+            of.fold(f32::MIN_POSITIVE, |most, v| most.max(*v))
+        });
+        Self { channels, greatest }
+    }
+
+    /// The features at an image point, bilinear.
+    fn colour(&self, [x, y]: [f64; 2], map: &Map) -> Colour {
+        let grid = &map.grid;
+        let [u, v] = [(x - grid.origin[0]) / grid.step, (y - grid.origin[1]) / grid.step];
+        let (left, top) = (u.floor(), v.floor());
+        let mut sum = [0.0f32; 3];
+        for (dx, dy) in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)] {
+            let (column, row) = (left + dx, top + dy);
+            let inside = column >= 0.0
+                && row >= 0.0
+                && column < grid.width as f64
+                && row < grid.height as f64;
+            if inside {
+                let weight = (1.0 - (u - column).abs()) * (1.0 - (v - row).abs());
+                let at = row as usize * grid.width + column as usize;
+                for (sum, channel) in sum.iter_mut().zip(self.channels) {
+                    *sum += weight as f32 * map.values[at * map.channels + channel];
+                }
+            }
+        }
+        let shade = |i: usize| (sum[i] / self.greatest[i]).clamp(0.0, 1.0).powf(0.8);
+        [shade(0), shade(1), shade(2)]
+    }
+}

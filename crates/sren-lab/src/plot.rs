@@ -1,0 +1,250 @@
+//! Line charts as SVG that follow the reader's light or dark colours.
+
+use std::fmt::Write;
+
+/// Width and height of a chart, in its own units.
+const SIZE: [f64; 2] = [460.0, 300.0];
+/// Left, top, right and bottom of the area that is drawn in.
+const AREA: [f64; 4] = [48.0, 66.0, 446.0, 254.0];
+/// About how wide a letter of a legend is.
+const LETTER: f64 = 7.2;
+/// Colours that differ for most eyes, on light and on dark.
+const COLOURS: [&str; 6] = ["#3b82d6", "#e0782f", "#2f9e78", "#b65fcf", "#c0a02a", "#d64c6c"];
+
+/// Colours of a chart. A page that has charts in it says this once; a chart in a file of its own
+/// says it itself.
+pub const CHART_STYLE: &str = ".chart{--ink:#1c2024;--soft:#6b7280;--line:#d9dde3;--paper:#fff;\
+font:12px system-ui,sans-serif;background:var(--paper)}\
+@media(prefers-color-scheme:dark){.chart{--ink:#e8eaed;--soft:#9aa3ae;--line:#383e46;\
+--paper:#15181c}}.chart text{fill:var(--soft)}.chart .title{fill:var(--ink);font-size:14px;\
+font-weight:600}.chart .grid{stroke:var(--line)}";
+
+/// A line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What it is.
+    pub name: String,
+    /// x and y, ascending in x.
+    pub points: Vec<[f64; 2]>,
+    /// Whether it is dashed.
+    pub dashed: bool,
+}
+
+/// Lines over a common axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LineChart {
+    /// Above it.
+    pub title: String,
+    /// Below it.
+    pub x_label: String,
+    /// Beside it.
+    pub y_label: String,
+    /// Whether y is logarithmic; zeros are then at the bottom.
+    pub log_y: bool,
+    /// Range of y, or as the values have it.
+    pub y_range: Option<[f64; 2]>,
+    /// The lines.
+    pub series: Vec<Series>,
+}
+
+impl LineChart {
+    /// The chart for a page that has [`CHART_STYLE`].
+    pub fn svg(&self) -> String {
+        self.draw(false)
+    }
+
+    /// The chart as a file of its own.
+    pub fn svg_file(&self) -> String {
+        self.draw(true)
+    }
+
+    fn draw(&self, alone: bool) -> String {
+        let [width, height] = SIZE;
+        let name = escape(&self.title);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {width} \
+             {height}\" role=\"img\" aria-label=\"{name}\">"
+        );
+        if alone {
+            let _ = write!(svg, "<style>{CHART_STYLE}</style>");
+            let _ = write!(svg, "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>");
+        }
+        let [left, top, right, bottom] = AREA;
+        let _ = write!(svg, "<text class=\"title\" x=\"{left}\" y=\"20\">{name}</text>");
+        let x_axis = Axis::linear(self.values(0), left, right);
+        let y_axis = match self.log_y {
+            true => Axis::logarithmic(self.values(1), bottom, top),
+            false => {
+                let values = self.y_range.map_or_else(|| self.values(1), |range| range.to_vec());
+                Axis::linear(values, bottom, top)
+            }
+        };
+        for (value, label) in &y_axis.ticks {
+            let y = y_axis.place(*value);
+            let _ = write!(
+                svg,
+                "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+                left - 6.0,
+                y + 4.0
+            );
+        }
+        for (value, label) in &x_axis.ticks {
+            let x = x_axis.place(*value);
+            let _ = write!(
+                svg,
+                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{bottom}\" y2=\"{:.1}\"/>\
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
+                bottom + 4.0,
+                bottom + 18.0
+            );
+        }
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
+             <text x=\"{right}\" y=\"20\" text-anchor=\"end\">{}</text>",
+            0.5 * (left + right),
+            bottom + 38.0,
+            escape(&self.x_label),
+            escape(&self.y_label)
+        );
+        self.draw_lines(&mut svg, &x_axis, &y_axis);
+        svg.push_str("</svg>");
+        svg
+    }
+
+    fn draw_lines(&self, svg: &mut String, x_axis: &Axis, y_axis: &Axis) {
+        let [mut x, mut y] = [AREA[0], 38.0];
+        let solid = self.series.iter().filter(|series| !series.dashed).count().max(1);
+        for (index, series) in self.series.iter().enumerate() {
+            // A dashed line has the colour of the solid one that it stands beside.
+            let place = if series.dashed { index.saturating_sub(solid) } else { index };
+            let colour = COLOURS[place % COLOURS.len()];
+            let dash = if series.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
+            let points: Vec<String> = series
+                .points
+                .iter()
+                .map(|[a, b]| format!("{:.1},{:.1}", x_axis.place(*a), y_axis.place(*b)))
+                .collect();
+            let _ = write!(
+                svg,
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" \
+                 stroke-linejoin=\"round\"{dash}/>",
+                points.join(" ")
+            );
+            if let ([only], false) = (&points[..], series.points.is_empty()) {
+                let (a, b) = only.split_once(',').unwrap_or(("0", "0"));
+                let _ = write!(svg, "<circle cx=\"{a}\" cy=\"{b}\" r=\"3\" fill=\"{colour}\"/>");
+            }
+            let room = 36.0 + LETTER * series.name.chars().count() as f64;
+            if x + room > AREA[2] && x > AREA[0] {
+                (x, y) = (AREA[0], y + 15.0);
+            }
+            let _ = write!(
+                svg,
+                "<line x1=\"{x:.1}\" x2=\"{:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" \
+                 stroke-width=\"2.5\"{dash}/><text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
+                x + 18.0,
+                y - 4.0,
+                y - 4.0,
+                x + 23.0,
+                escape(&series.name)
+            );
+            x += room;
+        }
+    }
+
+    fn values(&self, axis: usize) -> Vec<f64> {
+        let points = self.series.iter().flat_map(|series| &series.points);
+        points.map(|point| point[axis]).filter(|value| value.is_finite()).collect()
+    }
+}
+
+/// From values to places.
+struct Axis {
+    range: [f64; 2],
+    places: [f64; 2],
+    logarithmic: bool,
+    ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    fn linear(values: Vec<f64>, from: f64, to: f64) -> Self {
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min).min(f64::MAX);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max).max(f64::MIN);
+        let [least, most] = match most - least {
+            d if d > 0.0 && d.is_finite() => [least, most],
+            _ if values.is_empty() => [0.0, 1.0],
+            _ => [least - 0.5, most + 0.5],
+        };
+        let rough = (most - least) / 6.0;
+        let power = 10f64.powf(rough.log10().floor());
+        let nice = [1.0, 2.0, 2.5, 5.0, 10.0].map(|n| n * power);
+        let mut step = nice.into_iter().find(|step| *step >= rough).unwrap_or(10.0 * power);
+        // Angles.
+        if most - least > 180.0 {
+            step = if most - least > 300.0 { 60.0 } else { 45.0 };
+        }
+        // Whole numbers, such as epochs, have nothing in between.
+        if values.iter().all(|value| value.fract() == 0.0) {
+            step = step.max(1.0).ceil();
+        }
+        let digits = (-(step.log10() - 1e-9).floor()).max(0.0) as usize;
+        let digits = digits + usize::from((step / 2.5).log10().fract() == 0.0 && step < 10.0);
+        let first = (least / step - 1e-9).ceil() as i64;
+        let last = (most / step + 1e-9).floor() as i64;
+        let tick = |i: i64| (i as f64 * step, format!("{:.digits$}", i as f64 * step));
+        let ticks = (first..=last).map(tick).collect();
+        Self { range: [least, most], places: [from, to], logarithmic: false, ticks }
+    }
+
+    fn logarithmic(values: Vec<f64>, from: f64, to: f64) -> Self {
+        let positive = || values.iter().copied().filter(|value| *value > 0.0);
+        let least = positive().fold(f64::INFINITY, f64::min).min(0.1).max(1e-12);
+        let most = positive().fold(f64::NEG_INFINITY, f64::max).max(1.0);
+        let (low, high) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+        let label = |value: f64| match value {
+            0.9e-3.. => format!("{}", (value * 1e6).round() / 1e6),
+            _ => format!("{value:.0e}"),
+        };
+        // 1 and 3 of each decade, the range no wider than it must be.
+        let mut ladder: Vec<f64> =
+            (low..=high).flat_map(|p| [1.0, 3.0].map(|n| n * 10f64.powi(p))).collect();
+        while ladder.len() > 2 && ladder[1] <= least {
+            ladder.remove(0);
+        }
+        while ladder.len() > 2 && ladder[ladder.len() - 2] >= most {
+            ladder.pop();
+        }
+        let range = [ladder[0], ladder[ladder.len() - 1]];
+        if high - low > 3 {
+            ladder.retain(|value| (value.log10() - value.log10().round()).abs() < 1e-9);
+        }
+        let ticks = ladder.into_iter().map(|value| (value, label(value))).collect();
+        Self { range, places: [from, to], logarithmic: true, ticks }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        let [low, high] = self.range;
+        let part = match self.logarithmic {
+            true => (value.max(low) / low).ln() / (high / low).ln(),
+            false => (value - low) / (high - low),
+        };
+        self.places[0] + part.clamp(0.0, 1.0) * (self.places[1] - self.places[0])
+    }
+}
+
+/// `text` with what HTML and SVG give a meaning replaced.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}

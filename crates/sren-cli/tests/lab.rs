@@ -171,7 +171,7 @@ fn what_is_not_there_is_named() {
     let taken = file.to_str().unwrap();
     assert_fails(&["visualize", run(), "mnist:0", "-o", taken], &["lab-file", "cannot be created"]);
     for arguments in [
-        &["stability"][..],
+        &["stability", "--images", "x"][..],
         &["stability", "x", "--images", "0"],
         &["visualize", "x"],
         &["visualize", "x", "mnist:0", "--random", "--cnn", "y"],

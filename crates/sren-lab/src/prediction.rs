@@ -13,7 +13,7 @@ use sren_data::read_image;
 use crate::dominant_pose::DominantPose;
 use crate::error::{LabError, Result};
 use crate::evaluation::plain_device;
-use crate::training::{Presentation, RunFolder};
+use crate::training::{Presentation, Trained};
 
 /// A class and how sure the network is of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,8 +50,7 @@ pub struct Predictor {
 impl Predictor {
     /// The best network of the run in `path`.
     pub fn open(path: &Path) -> Result<Self> {
-        let (folder, recipe) = RunFolder::open(path)?;
-        let network = folder.load_network(&recipe)?;
+        let Trained { network, recipe } = Trained::open(path)?;
         let (classes, presentation) = (recipe.classes(), recipe.presentation());
         Ok(Self { network, classes, presentation })
     }

@@ -8,7 +8,7 @@ use sren::Similarity;
 use sren::models::{SimResNet, parameter_count};
 use sren_data::{Dataset, RandomTransform, Split, TestSet};
 use sren_lab::bench::with_threads;
-use sren_lab::training::{Recipe, RunFolder};
+use sren_lab::training::{BUNDLED, Recipe, Trained};
 use sren_lab::{
     Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion, paper_row,
 };
@@ -20,7 +20,8 @@ use crate::output::{print, print_json};
 /// Evaluate a trained network on test sets, or on transforms of your choice.
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// The folder of a run
+    /// The folder of a run; mnist-sren is the network that comes with the program
+    #[arg(default_value = BUNDLED)]
     run: PathBuf,
     /// Test sets: upright, r, s, srt, ood [default: upright,r,s,srt for digits, upright,ood for
     /// images of your own]
@@ -160,8 +161,8 @@ pub(crate) fn left_out(broken: &[sren_data::DataError]) {
 
 /// The best network of the run in `path`, ready to evaluate, and its recipe.
 pub(crate) fn load(path: &Path) -> Result<(SimResNet, Recipe), LabError> {
-    let (folder, recipe) = RunFolder::open(path)?;
-    Ok((folder.load_network(&recipe)?, recipe))
+    let Trained { network, recipe } = Trained::open(path)?;
+    Ok((network, recipe))
 }
 
 /// The first `count` of them or, where classes stand one after the other, `count` spread over all.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sren::Grid;
 use sren::models::{LayerCost, parameter_count};
-use sren_lab::training::RunFolder;
+use sren_lab::training::{BUNDLED, Trained};
 
 use crate::Failure;
 use crate::output::print;
@@ -13,13 +13,14 @@ use crate::output::print;
 /// Show the parameters, multiply-adds, layers and training history of a run.
 #[derive(Debug, Args)]
 pub(crate) struct Info {
-    /// The folder of a run
+    /// The folder of a run; mnist-sren is the network that comes with the program
+    #[arg(default_value = BUNDLED)]
     run: PathBuf,
 }
 
 impl Info {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let (folder, recipe) = RunFolder::open(&self.run)?;
+        let (recipe, metrics) = Trained::history(&self.run)?;
         let network = recipe.network()?.init(&sren_lab::plain_device())?;
         let [height, width] = recipe.presentation().mount.canvas;
         let costs = network.layer_costs(&Grid::pixels(height, width))?;
@@ -38,7 +39,6 @@ impl Info {
             let output = format!("{h}x{w}x{c}");
             text.push_str(&format!("{name:<24}  {output:<11} {parameters:>11}   {mega:>10.3}\n"));
         }
-        let metrics = folder.load_metrics()?;
         text.push_str(&format!("\n{} of {} epochs", metrics.len(), recipe.epochs));
         if !metrics.is_empty() {
             text.push_str("\nepoch     loss   accuracy   validation   images/s");

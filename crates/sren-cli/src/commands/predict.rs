@@ -18,7 +18,7 @@ const BATCH: usize = 64;
 /// Tell the class of images, with the orientation and size of what is seen.
 #[derive(Debug, Args)]
 pub(crate) struct Predict {
-    /// The folder of a run
+    /// The folder of a run; mnist-sren is the network that comes with the program
     run: PathBuf,
     /// png or jpeg files; - reads a list of them from standard input, one a line
     #[arg(required = true, value_name = "IMAGE")]

@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use sren_data::{Dataset, Split};
 use sren_lab::bench::with_threads;
+use sren_lab::training::BUNDLED;
 use sren_lab::{
     LabError, Stability as Found, StabilityPoint, angle_chart, scale_chart, stability, write_whole,
 };
@@ -17,8 +18,8 @@ use crate::output::{create_folder, print, print_json};
 /// Evaluate trained networks on test digits turned every 15 degrees and scaled by 0.5 to 3.
 #[derive(Debug, Args)]
 pub(crate) struct Stability {
-    /// Folders of runs, a curve each
-    #[arg(required = true)]
+    /// Folders of runs, a curve each; mnist-sren is the network that comes with the program
+    #[arg(default_value = BUNDLED)]
     runs: Vec<PathBuf>,
     /// Test digits for each point, the first of them
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=10_000))]

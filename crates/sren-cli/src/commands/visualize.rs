@@ -19,7 +19,7 @@ use crate::output::{create_folder, print};
 /// scaled back, beside a plain CNN: what is equivariant looks the same in every column.
 #[derive(Debug, Args)]
 pub(crate) struct Visualize {
-    /// The folder of a run
+    /// The folder of a run; mnist-sren is the network that comes with the program
     run: PathBuf,
     /// A png or jpeg file, or mnist:N for digit N of the bundled test set
     image: String,

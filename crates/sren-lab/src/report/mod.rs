@@ -15,7 +15,7 @@ use crate::artifact::write_whole;
 use crate::equivariance::{
     EquivarianceResult, Plan, Scenes, Subject, measure_equivariance, plain_companion,
 };
-use crate::error::{LabError, Result};
+use crate::error::Result;
 use crate::evaluation::Evaluation;
 use crate::features::{Shown, feature_picture};
 use crate::stability::{Stability, stability};

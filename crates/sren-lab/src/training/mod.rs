@@ -10,6 +10,7 @@ mod photographs;
 mod recipe;
 mod run_folder;
 mod schedule;
+mod trained;
 mod trainer;
 
 pub use images::Presentation;
@@ -18,4 +19,5 @@ pub use photographs::{Photographs, class_weights};
 pub use recipe::{Preset, Recipe};
 pub use run_folder::{Checkpoint, EpochMetrics, RunFolder};
 pub use schedule::Schedule;
+pub use trained::{BUNDLED, Trained};
 pub use trainer::{Event, Outcome, Trainer};

@@ -148,8 +148,7 @@ impl RunFolder {
         refuse_pipe(&path)?;
         let bytes = read_bounded(&path, MAX_METRICS).map_err(|e| unreadable(&path, e))?;
         let text = String::from_utf8(bytes).map_err(|e| unreadable(&path, e))?;
-        let lines = text.lines().map(serde_json::from_str);
-        lines.collect::<Result<_, _>>().map_err(|e| unreadable(&path, e))
+        parse_metrics(&path.display().to_string(), &text)
     }
 
     /// Saves where the run stands.
@@ -202,6 +201,14 @@ impl RunFolder {
             right: number(&file, "right")? as usize,
         })
     }
+}
+
+/// The metrics of all epochs, a line each. `name` is used in errors.
+pub(super) fn parse_metrics(name: &str, text: &str) -> Result<Vec<EpochMetrics>> {
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().map_err(|e| {
+        LabError::unfit(name, "a whole file of this run", e.to_string().replace('\n', " "))
+    })
 }
 
 fn read_weights(path: &Path) -> Result<Weights> {

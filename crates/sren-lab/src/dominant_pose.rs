@@ -9,8 +9,10 @@ use std::f64::consts::{PI, TAU};
 use serde::Serialize;
 use sren::{PoseField, wrap_angle};
 
-/// Directions at which the density is looked at.
-const DIRECTIONS: usize = 180;
+/// Directions that angles are dealt to, and at which the density is looked at.
+const DIRECTIONS: usize = 360;
+/// Directions to either side beyond which the kernel is below 1e-4.
+const REACH: usize = 72;
 /// Concentration of the kernel: about 15 degrees wide.
 const CONCENTRATION: f64 = 15.0;
 /// Angles within this of the densest count for the scale.
@@ -41,14 +43,25 @@ impl DominantPose {
         if poses.is_empty() {
             return None;
         }
-        let density = |direction: f64| -> f64 {
-            let near = |[weight, angle, _]: &[f64; 3]| {
-                weight * (CONCENTRATION * ((angle - direction).cos() - 1.0)).exp()
-            };
-            poses.iter().map(near).sum()
-        };
         let step = TAU / DIRECTIONS as f64;
-        let densities: Vec<f64> = (0..DIRECTIONS).map(|i| density(i as f64 * step)).collect();
+        // Each angle goes to the two directions it lies between.
+        let mut dealt = [0.0; DIRECTIONS];
+        for [weight, angle, _] in &poses {
+            let place = angle.rem_euclid(TAU) / step;
+            let (low, part) = (place as usize % DIRECTIONS, place.fract());
+            dealt[low] += weight * (1.0 - part);
+            dealt[(low + 1) % DIRECTIONS] += weight * part;
+        }
+        let kernel: Vec<f64> = (0..=2 * REACH)
+            .map(|i| (i as f64 - REACH as f64) * step)
+            .map(|turn| (CONCENTRATION * (turn.cos() - 1.0)).exp())
+            .collect();
+        let density = |direction: usize| -> f64 {
+            let first = direction + DIRECTIONS - REACH;
+            let near = |(i, weight): (usize, &f64)| weight * dealt[(first + i) % DIRECTIONS];
+            kernel.iter().enumerate().map(near).sum()
+        };
+        let densities: Vec<f64> = (0..DIRECTIONS).map(density).collect();
         let best = (0..DIRECTIONS).fold(0, |b, i| if densities[i] > densities[b] { i } else { b });
         let beside = |by: usize| densities[(best + by) % DIRECTIONS];
         let [left, middle, right] = [beside(DIRECTIONS - 1), beside(0), beside(1)];

@@ -44,6 +44,10 @@ pub(crate) struct Equivariance {
     #[arg(long, value_name = "N", default_value_t = 4, conflicts_with = "pose",
         value_parser = clap::value_parser!(u16).range(1..=1000))]
     positions: u16,
+    /// Turns over the circle, a multiple of 4
+    #[arg(long, value_name = "N", default_value_t = 12, conflicts_with = "pose",
+        value_parser = clap::value_parser!(u16).range(1..=360))]
+    angles: u16,
     /// The run of a trained CNN to stand beside [default: the same weights without frames]
     #[arg(long, value_name = "RUN", conflicts_with = "pose")]
     cnn: Option<PathBuf>,
@@ -134,7 +138,8 @@ impl Equivariance {
         };
         let cnn = self.cnn.as_deref().map(Named::of_run).transpose()?;
         let scenes = self.scenes()?;
-        let plan = Plan { positions: self.positions.into(), ..Plan::default() };
+        let (angles, positions) = (self.angles.into(), self.positions.into());
+        let plan = Plan { angles, positions, ..Plan::default() };
         let cnn = cnn.as_ref().map(Named::subject);
         measure_equivariance(measured.subject(), cnn, &scenes, plan)
     }

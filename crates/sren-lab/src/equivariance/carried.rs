@@ -1,6 +1,8 @@
 //! Features in frames of one's choice: those that the estimator reads from the transformed image,
 //! or those of the original image, carried along by the transform as the lemma wants them.
 
+use std::sync::{Arc, Mutex};
+
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use rayon::prelude::*;
@@ -66,7 +68,12 @@ pub(super) struct Subject<'a> {
     /// Gives the stem's patches as they are: one channel a tap.
     patch: SimConv2d,
     device: Device,
+    /// Carried poses of every grid, by transform: they are slow to read.
+    carried: Mutex<Vec<(Similarity, Arc<Vec<Vec<Carried>>>)>>,
 }
+
+/// The poses of a position and their confidence.
+type Carried = (Vec<PoseReading>, f64);
 
 impl<'a> Subject<'a> {
     pub(super) fn new(
@@ -98,6 +105,7 @@ impl<'a> Subject<'a> {
             grids: network.grids(&Grid::pixels(side, side))?,
             patch,
             device,
+            carried: Mutex::default(),
         })
     }
 
@@ -112,10 +120,11 @@ impl<'a> Subject<'a> {
         let fields = match choice {
             Choice::Read => read,
             _ if *transform == Similarity::IDENTITY => read,
-            _ => read
-                .iter()
-                .map(|field| self.repaired(field, transform, choice))
-                .collect::<Result<_, _>>()?,
+            _ => {
+                let carried = self.carried_by(transform, &read);
+                let pairs = read.iter().zip(carried.iter());
+                pairs.map(|(field, c)| repaired(field, c, choice)).collect::<Result<_, _>>()?
+            }
         };
         let frames = Frames::new(fields, self.network.equivariance())?
             .with_active_only(self.config.active_only);
@@ -161,12 +170,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The poses at position `at` of `field`, as they were in the original, carried along.
-    fn carried(
-        &self,
-        field: &PoseField,
-        at: usize,
-        transform: &Similarity,
-    ) -> (Vec<PoseReading>, f64) {
+    fn carried(&self, field: &PoseField, at: usize, transform: &Similarity) -> Carried {
         let grid = field.grid();
         let (image, place) = (at / grid.len(), at % grid.len());
         let back = transform.about(self.originals[image].centre()).inverse();
@@ -180,46 +184,54 @@ impl<'a> Subject<'a> {
         (readings, confidence)
     }
 
-    fn repaired(
-        &self,
-        field: &PoseField,
-        transform: &Similarity,
-        choice: Choice,
-    ) -> Result<PoseField, sren::Error> {
-        let poses = field.poses();
-        let positions = field.batch() * field.grid().len();
-        let found: Vec<(bool, (Vec<PoseReading>, f64))> = (0..positions)
-            .into_par_iter()
-            .map(|at| {
-                let carried = self.carried(field, at, transform);
-                let change = change(field, at, &carried);
-                let keep = match choice {
-                    Choice::WithoutJumps => !change.jumped(),
-                    Choice::CarriedGates => !change.jumped() && !change.vanished(),
-                    _ => false,
-                };
-                (!keep, carried)
-            })
-            .collect();
-        let [mut scale, mut angle, mut weight] =
-            [field.scale(), field.angle(), field.weight()].map(<[f32]>::to_vec);
-        let mut confidence = field.confidence().to_vec();
-        for (at, found) in found.into_iter().enumerate() {
-            let (replace, (readings, sure)) = found;
-            if replace || choice == Choice::CarriedGates {
-                confidence[at] = sure as f32;
-            }
-            for (reading, j) in readings.iter().zip(at * poses..).filter(|_| replace) {
-                scale[j] = reading.pose.scale as f32;
-                angle[j] = reading.pose.angle as f32;
-                weight[j] = reading.weight as f32;
-            }
+    /// The carried poses at every position of every grid.
+    fn carried_by(&self, transform: &Similarity, fields: &[PoseField]) -> Arc<Vec<Vec<Carried>>> {
+        let mut known = self.carried.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, carried)) = known.iter().find(|(of, _)| of == transform) {
+            return carried.clone();
         }
-        Ok(PoseField::new(*field.grid(), field.batch(), poses, scale, angle, weight, confidence)?)
+        let read = |field: &PoseField| -> Vec<Carried> {
+            let positions = (0..field.batch() * field.grid().len()).into_par_iter();
+            positions.map(|at| self.carried(field, at, transform)).collect()
+        };
+        let carried: Arc<Vec<Vec<Carried>>> = Arc::new(fields.iter().map(read).collect());
+        known.push((*transform, carried.clone()));
+        carried
     }
 }
 
-fn change(field: &PoseField, at: usize, carried: &(Vec<PoseReading>, f64)) -> PoseChange {
+/// `field` with the carried poses that `choice` says.
+fn repaired(
+    field: &PoseField,
+    carried: &[Carried],
+    choice: Choice,
+) -> Result<PoseField, sren::Error> {
+    let poses = field.poses();
+    let [mut scale, mut angle, mut weight] =
+        [field.scale(), field.angle(), field.weight()].map(<[f32]>::to_vec);
+    let mut confidence = field.confidence().to_vec();
+    for (at, carried) in carried.iter().enumerate() {
+        let change = change(field, at, carried);
+        let replace = match choice {
+            Choice::Read => false,
+            Choice::WithoutJumps => change.jumped(),
+            Choice::CarriedGates => change.jumped() || change.vanished(),
+            Choice::Carried => true,
+        };
+        let (readings, sure) = carried;
+        if replace || choice == Choice::CarriedGates {
+            confidence[at] = *sure as f32;
+        }
+        for (reading, j) in readings.iter().zip(at * poses..).filter(|_| replace) {
+            scale[j] = reading.pose.scale as f32;
+            angle[j] = reading.pose.angle as f32;
+            weight[j] = reading.weight as f32;
+        }
+    }
+    Ok(PoseField::new(*field.grid(), field.batch(), poses, scale, angle, weight, confidence)?)
+}
+
+fn change(field: &PoseField, at: usize, carried: &Carried) -> PoseChange {
     let best = at * field.poses();
     let (readings, confidence) = carried;
     let pose = readings[0].pose;

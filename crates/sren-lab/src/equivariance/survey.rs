@@ -34,9 +34,10 @@ pub struct Transforms {
 }
 
 impl Transforms {
-    /// `angles` turns over the circle and as many turned and scaled; all the scales, or every
-    /// other if there are few angles.
+    /// `angles` turns over the circle and as many turned and scaled, rounded up to a multiple of 4:
+    /// then none is a multiple of 90 degrees. All the scales, or every other if angles are few.
     pub fn new(angles: usize) -> Result<Self> {
+        let angles = angles.max(1).next_multiple_of(4);
         let make = |scale: f64, angle: f64, shift: [f64; 2]| Similarity::new(scale, angle, shift);
         let angle = |i: usize| TAU * (i as f64 + 0.5) / angles as f64;
         let every = if angles < 6 { 2 } else { 1 };

@@ -34,8 +34,7 @@ impl Case {
         let residual = (options & 2 > 0).then(|| values(rows * channels));
         let active =
             (options & 4 > 0).then(|| (0..rows as u32).filter(|_| random.unit() < 0.4).collect());
-        let gate =
-            (options & 8 > 0).then(|| (0..rows).map(|_| 0.1 + random.unit() as f32).collect());
+        let gate = (options & 8 > 0).then(|| (0..rows).map(|_| 0.1 + random.unit()).collect());
         Self { channels, relu: options & 1 > 0, x, gamma, beta, residual, active, gate }
     }
 

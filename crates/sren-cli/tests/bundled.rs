@@ -11,12 +11,12 @@ fn sren(arguments: &[&str]) -> String {
 }
 
 /// What `sren eval --images 1000` printed when the network was trained.
-const PUBLISHED: [(&str, f64); 4] =
-    [("upright", 0.0), ("r", 0.0), ("s", 0.0), ("srt", 0.0)];
+const PUBLISHED: [(&str, f64); 4] = [("upright", 0.0), ("r", 0.0), ("s", 0.0), ("srt", 0.0)];
 
 #[test]
 fn it_is_as_accurate_as_published_on_a_sample_of_the_test_sets() {
-    let found: Value = serde_json::from_str(&sren(&["eval", "--images", "1000", "--json"])).unwrap();
+    let found: Value =
+        serde_json::from_str(&sren(&["eval", "--images", "1000", "--json"])).unwrap();
     assert_eq!(found["model"], "sren");
     for (set, published) in PUBLISHED {
         let accuracy = found["sets"][set]["accuracy"].as_f64().unwrap();

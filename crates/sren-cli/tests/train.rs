@@ -136,6 +136,8 @@ fn the_table_has_its_rows_and_does_not_train_what_is_there() {
     for part in ["cnn", "sren, 2 seeds", "spread", "the paper's", "92.30", "33.56"] {
         assert!(text.contains(part), "{text}");
     }
+    let page = fs::read_to_string(path.join("report.html")).unwrap();
+    assert!(page.contains("sren-2/report.html") && path.join("sren-2/report.html").exists());
     let made = fs::metadata(path.join("sren-2/model.safetensors")).unwrap().modified().unwrap();
     arguments.push("--json");
     let rows: Value = serde_json::from_str(&succeeds(&sren(&arguments))).unwrap();

@@ -21,6 +21,7 @@ mod paper;
 mod pose_picture;
 mod prediction;
 mod stability;
+mod table;
 
 pub use allocation::keep_freed_memory;
 pub use artifact::write_whole;
@@ -37,3 +38,4 @@ pub use paper::paper_row;
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
 pub use prediction::{Guess, Prediction, Predictor};
 pub use stability::{Stability, StabilityPoint, angle_chart, scale_chart, stability};
+pub use table::{TableRow, table_text};

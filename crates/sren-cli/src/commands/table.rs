@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
-use sren_data::TestSet;
 use sren_lab::bench::with_threads;
+use sren_lab::report::write_table;
 use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
-use sren_lab::{Evaluation, LabError, paper_row, stop_wish};
+use sren_lab::{Evaluation, LabError, TableRow, stop_wish, table_text};
 
 use super::eval::{Report, report};
-use super::train::{Progress, preset};
+use super::train::{preset, write_page};
 use crate::Failure;
 use crate::output::{print, print_json};
+use crate::progress::Progress;
 
 /// Train and evaluate every row of the paper's Table 1. Rows that are there already are not
 /// trained again, and one that was stopped goes on.
@@ -55,20 +55,6 @@ fn row(name: &str) -> Result<String, String> {
     }
 }
 
-/// One row of the table.
-#[derive(Debug, Serialize)]
-struct Row {
-    row: String,
-    /// Upright, R, S, SRT: one evaluation a seed.
-    seeds: Vec<Evaluation>,
-    /// Mean over the seeds.
-    mean: [f64; 4],
-    /// Largest minus smallest over the seeds.
-    spread: [f64; 4],
-    /// The paper's figures.
-    paper: Option<[f64; 4]>,
-}
-
 impl Table {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let mut rows = Vec::new();
@@ -84,26 +70,34 @@ impl Table {
                     }
                 }
             }
-            rows.push(summary(name, found));
+            rows.push(TableRow::new(name, found));
         }
-        if self.json { print_json(&rows) } else { print(&text(&rows)) }
+        let path = self.out.join("report.html");
+        write_table(&path, &rows)?;
+        eprintln!("report: {}", path.display());
+        if self.json { print_json(&rows) } else { print(&table_text(&rows)) }
     }
 
     /// Trains, unless that is done, and evaluates one run; nothing if it was asked to stop.
     fn one(&self, name: &str, seed: u64) -> Result<Option<Evaluation>, LabError> {
         let path = self.out.join(format!("{name}-{seed}"));
-        let mut run = if path.join("config.toml").exists() {
+        let (mut run, folder) = if path.join("config.toml").exists() {
             let (folder, recipe) = RunFolder::open(&path)?;
-            Trainer::resume(recipe, folder)?
+            (Trainer::resume(recipe, folder.clone())?, folder)
         } else {
             let recipe = self.recipe(name, seed)?;
-            Trainer::start(recipe.clone(), RunFolder::create(&path, &recipe)?)?
+            let folder = RunFolder::create(&path, &recipe)?;
+            (Trainer::start(recipe, folder.clone())?, folder)
         };
         eprintln!("run: {}", path.display());
         let mut progress = Progress::default();
         match run.run(stop_wish(), &mut |event| progress.show(&event))? {
             Outcome::Stopped => Ok(None),
-            Outcome::Done => self.evaluated(&path).map(Some),
+            Outcome::Done => {
+                let evaluation = self.evaluated(&path)?;
+                write_page(&folder, &evaluation, self.test_images.into())?;
+                Ok(Some(evaluation))
+            }
         }
     }
 
@@ -119,6 +113,9 @@ impl Table {
 
     fn recipe(&self, name: &str, seed: u64) -> Result<Recipe, LabError> {
         let mut recipe = self.preset.recipe()?;
+        if recipe.photographs.is_some() {
+            return Err(LabError::unfit("table", "a preset for MNIST", "one for photographs"));
+        }
         recipe.augment = name.ends_with('+');
         recipe.model = name.trim_end_matches('+').into();
         recipe.seed = seed;
@@ -130,32 +127,4 @@ impl Table {
         recipe.check("table")?;
         Ok(recipe)
     }
-}
-
-fn summary(name: &str, seeds: Vec<Evaluation>) -> Row {
-    let of = |set: TestSet| seeds.iter().map(move |one| one.sets[set.name()].accuracy);
-    let mean = TestSet::ALL.map(|set| of(set).sum::<f64>() / seeds.len() as f64);
-    let spread =
-        TestSet::ALL.map(|set| of(set).fold(f64::MIN, f64::max) - of(set).fold(f64::MAX, f64::min));
-    let paper = paper_row(name.trim_end_matches('+'), name.ends_with('+')).map(|(_, row)| row);
-    Row { row: name.into(), mean, spread, paper, seeds }
-}
-
-/// The table, ours beside the paper's.
-fn text(rows: &[Row]) -> String {
-    let four =
-        |values: &[f64; 4]| values.iter().map(|value| format!("{value:>8.2}")).collect::<String>();
-    let mut text = format!("{:<16}{:>8}{:>8}{:>8}{:>8}", "", "upright", "r", "s", "srt");
-    for row in rows {
-        let seeds = row.seeds.len();
-        let name = if seeds > 1 { format!("{}, {seeds} seeds", row.row) } else { row.row.clone() };
-        text.push_str(&format!("\n{name:<16}{}", four(&row.mean)));
-        if seeds > 1 {
-            text.push_str(&format!("\n{:<16}{}", "  spread", four(&row.spread)));
-        }
-        if let Some(paper) = &row.paper {
-            text.push_str(&format!("\n{:<16}{}", "  the paper's", four(paper)));
-        }
-    }
-    text
 }

@@ -1,8 +1,6 @@
 //! `sren train`: trains a network and evaluates it on its test sets.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use clap::Args;
 use sren::Equivariance;
@@ -10,15 +8,13 @@ use sren::models::Architecture;
 use sren_data::{DataError, Source, Split};
 use sren_lab::bench::with_threads;
 use sren_lab::report as page;
-use sren_lab::training::{Event, Outcome, Preset, Recipe, RunFolder, Trainer};
+use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
 use sren_lab::{Evaluation, LabError, stop_wish};
 
 use super::eval::{Report, left_out, load, report};
 use crate::Failure;
 use crate::output::print;
-
-/// Between two lines of progress where the output is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+use crate::progress::Progress;
 
 /// Train a network on upright images, the bundled MNIST or your own, and evaluate it on rotated and
 /// scaled ones.
@@ -118,7 +114,9 @@ impl Train {
         done?.map_or(Ok(()), |(report, folder)| {
             print(&report.text())?;
             if let Report::Digits(evaluation) = report {
-                let path = with_threads(self.threads, || self.page(&folder, &evaluation))??;
+                let path = with_threads(self.threads, || {
+                    write_page(&folder, &evaluation, self.test_images.into())
+                })??;
                 eprintln!("report: {}", path.display());
             }
             Ok(())
@@ -144,20 +142,6 @@ impl Train {
         let path = self.out.clone().unwrap_or_else(|| free_folder(&recipe));
         let folder = RunFolder::create(&path, &recipe)?;
         Ok((Trainer::start_on(loaded.images, recipe, folder.clone())?, folder))
-    }
-
-    /// Writes report.html.
-    fn page(&self, folder: &RunFolder, evaluation: &Evaluation) -> Result<PathBuf, LabError> {
-        let (network, recipe) = load(folder.path())?;
-        let command = std::env::args().skip(1).fold("sren".to_string(), |all, a| all + " " + &a);
-        page::write(&page::Report {
-            folder,
-            recipe: &recipe,
-            network: &network,
-            evaluation,
-            command: &command,
-            images: self.test_images.into(),
-        })
     }
 
     fn recipe(&self) -> Result<Recipe, Failure> {
@@ -226,6 +210,24 @@ fn take_data(recipe: &mut Recipe, data: &Source) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes report.html of a run on MNIST, with at most `images` test images looked at again.
+pub(crate) fn write_page(
+    folder: &RunFolder,
+    evaluation: &Evaluation,
+    images: usize,
+) -> Result<PathBuf, LabError> {
+    let (network, recipe) = load(folder.path())?;
+    let command = std::env::args().skip(1).fold("sren".to_string(), |all, a| all + " " + &a);
+    page::write(&page::Report {
+        folder,
+        recipe: &recipe,
+        network: &network,
+        evaluation,
+        command: &command,
+        images,
+    })
+}
+
 /// `runs/<arch>-<model>-<seed>`, or the first of its kind that is not there yet.
 fn free_folder(recipe: &Recipe) -> PathBuf {
     let plus = if recipe.augment { "+" } else { "" };
@@ -233,50 +235,4 @@ fn free_folder(recipe: &Recipe) -> PathBuf {
     let numbered = |n: usize| if n == 1 { name.clone() } else { format!("{name}.{n}") };
     let path = |n| Path::new("runs").join(numbered(n));
     (1..).map(path).find(|path| !path.exists()).unwrap_or_else(|| path(1))
-}
-
-/// One line that changes on a terminal, a line every few seconds elsewhere.
-#[derive(Default)]
-pub(crate) struct Progress {
-    shown: Option<Instant>,
-}
-
-impl Progress {
-    pub(crate) fn show(&mut self, event: &Event) {
-        let terminal = std::io::stderr().is_terminal();
-        match event {
-            Event::Step { epoch, step, loss, accuracy, images_per_second, seconds_left } => {
-                let wait = if terminal { Duration::from_millis(200) } else { LINE_EVERY };
-                let since = self.shown.get_or_insert_with(Instant::now);
-                if since.elapsed() < wait {
-                    return;
-                }
-                *since = Instant::now();
-                let text = format!(
-                    "epoch {}/{} step {}/{}  loss {loss:.4}  accuracy {accuracy:.2} %  \
-                     {images_per_second:.0} images/s  {} left",
-                    epoch[0],
-                    epoch[1],
-                    step[0],
-                    step[1],
-                    clock(*seconds_left),
-                );
-                if terminal { eprint!("\r\x1b[K{text}") } else { eprintln!("{text}") }
-            }
-            Event::Epoch(metrics) => eprintln!(
-                "{}epoch {}: loss {:.4}  accuracy {:.2} %  validation {:.2} %  {:.0} images/s",
-                if terminal { "\r\x1b[K" } else { "" },
-                metrics.epoch,
-                metrics.loss,
-                metrics.accuracy,
-                metrics.validation_accuracy,
-                metrics.images_per_second,
-            ),
-        }
-    }
-}
-
-fn clock(seconds: f64) -> String {
-    let seconds = seconds.round() as u64;
-    format!("{}:{:02}", seconds / 60, seconds % 60)
 }

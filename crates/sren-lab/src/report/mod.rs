@@ -4,6 +4,7 @@
 mod base64;
 mod predictions;
 mod sections;
+mod table_page;
 
 use std::path::PathBuf;
 
@@ -31,6 +32,8 @@ const SCENES: usize = 4;
 const PLAN: Plan = Plan { angles: 8, positions: 2, causes: false };
 /// The test digit whose features are shown.
 const SHOWN_DIGIT: usize = 0;
+
+pub use table_page::write_table;
 
 /// What a report is made of.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,85 @@
+//! The paper's Table 1, ours beside it.
+
+use serde::Serialize;
+use sren_data::TestSet;
+
+use crate::evaluation::Evaluation;
+use crate::paper::paper_row;
+
+/// One row: a kind of network, trained once or with several seeds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TableRow {
+    /// Its name: cnn, so2, scale, sren or sren+.
+    pub row: String,
+    /// One evaluation a seed, on all four test sets.
+    pub seeds: Vec<Evaluation>,
+    /// Mean accuracy over the seeds upright, on R, S and SRT.
+    pub mean: [f64; 4],
+    /// Largest minus smallest over the seeds.
+    pub spread: [f64; 4],
+    /// The paper's.
+    pub paper: Option<[f64; 4]>,
+}
+
+impl TableRow {
+    /// The row `name` from its evaluations.
+    pub fn new(name: &str, seeds: Vec<Evaluation>) -> Self {
+        let of = |set: TestSet| -> Vec<f64> {
+            let found = seeds.iter().filter_map(|one| one.sets.get(set.name()));
+            found.map(|found| found.accuracy).collect()
+        };
+        let mean = TestSet::ALL.map(|set| {
+            let values = of(set);
+            values.iter().sum::<f64>() / values.len().max(1) as f64
+        });
+        let spread = TestSet::ALL.map(|set| {
+            let values = of(set);
+            let most = values.iter().copied().fold(f64::MIN, f64::max);
+            (most - values.iter().copied().fold(f64::MAX, f64::min)).max(0.0)
+        });
+        let paper = paper_row(name.trim_end_matches('+'), name.ends_with('+')).map(|(_, row)| row);
+        Self { row: name.into(), seeds, mean, spread, paper }
+    }
+}
+
+/// The table for the terminal.
+pub fn table_text(rows: &[TableRow]) -> String {
+    let four =
+        |values: &[f64; 4]| values.iter().map(|value| format!("{value:>8.2}")).collect::<String>();
+    let mut text = format!("{:<16}{:>8}{:>8}{:>8}{:>8}", "", "upright", "r", "s", "srt");
+    for row in rows {
+        let seeds = row.seeds.len();
+        let name = if seeds > 1 { format!("{}, {seeds} seeds", row.row) } else { row.row.clone() };
+        text.push_str(&format!("\n{name:<16}{}", four(&row.mean)));
+        if seeds > 1 {
+            text.push_str(&format!("\n{:<16}{}", "  spread", four(&row.spread)));
+        }
+        if let Some(paper) = &row.paper {
+            text.push_str(&format!("\n{:<16}{}", "  the paper's", four(paper)));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluation::Accuracy;
+
+    #[test]
+    fn seeds_have_a_mean_and_a_spread() {
+        let one = |accuracy: f64| Evaluation {
+            model: "sren".into(),
+            augmented: true,
+            parameters: 1,
+            sets: TestSet::ALL.map(|set| (set.name().into(), Accuracy { accuracy, n: 4 })).into(),
+        };
+        let row = TableRow::new("sren+", vec![one(90.0), one(94.0)]);
+        assert_eq!((row.mean, row.spread), ([92.0; 4], [4.0; 4]));
+        assert_eq!(row.paper, Some([99.42, 98.3, 99.28, 95.1]));
+        let text = table_text(&[row, TableRow::new("cnn", vec![one(50.0)])]);
+        assert!(
+            text.contains("sren+, 2 seeds") && text.contains("spread") && text.contains("33.56")
+        );
+    }
+}

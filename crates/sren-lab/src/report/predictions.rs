@@ -6,6 +6,7 @@ use sren::models::SimResNet;
 use sren::{Image, Similarity};
 use sren_data::{Dataset, TestSet};
 
+use crate::confusion::Confusion;
 use crate::error::Result;
 use crate::evaluation::plain_device;
 
@@ -60,11 +61,11 @@ pub(super) fn predictions(
     Ok(found)
 }
 
-/// How often each digit (row) is taken for each (column).
-pub(super) fn confusion(predictions: &[Prediction]) -> [[usize; CLASSES]; CLASSES] {
-    let mut counts = [[0; CLASSES]; CLASSES];
-    predictions.iter().for_each(|p| counts[p.label][p.told] += 1);
-    counts
+/// How often each digit is taken for each.
+pub(super) fn confusion(predictions: &[Prediction]) -> Result<Confusion> {
+    let mut found = Confusion::new(CLASSES);
+    predictions.iter().try_for_each(|p| found.count(p.label, p.told))?;
+    Ok(found)
 }
 
 /// The mistakes that the network is surest of, at most `count`.

@@ -33,7 +33,7 @@ pub(super) fn page(report: &Report, measured: &Measured) -> Result<String> {
     page.push_str(&summary(report, &measured.metrics));
     page.push_str(&table(report));
     page.push_str(&curves(&measured.metrics));
-    page.push_str(&matrices(measured));
+    page.push_str(&matrices(measured)?);
     page.push_str(&stability(measured));
     page.push_str(&equivariance(&measured.equivariance));
     page.push_str(&features(measured));
@@ -137,22 +137,22 @@ fn pair(a: &LineChart, b: &LineChart) -> String {
     format!("<div class=\"pair\"><figure>{}</figure><figure>{}</figure></div>\n", a.svg(), b.svg())
 }
 
-fn matrices(measured: &Measured) -> String {
+fn matrices(measured: &Measured) -> Result<String> {
     let n = measured.upright.len();
-    format!(
+    Ok(format!(
         "<h2>Confusion</h2>\n<p class=\"soft\">The first {n} test digits. Rows: what the digit is; \
          columns: what the network takes it for.</p><div class=\"pair\">{}{}</div>\n",
-        matrix("upright", &measured.upright),
-        matrix("scaled, rotated and moved (SRT)", &measured.srt),
-    )
+        matrix("upright", &measured.upright)?,
+        matrix("scaled, rotated and moved (SRT)", &measured.srt)?,
+    ))
 }
 
-fn matrix(name: &str, predictions: &[Prediction]) -> String {
+fn matrix(name: &str, predictions: &[Prediction]) -> Result<String> {
     let mut text = format!("<table class=\"confusion\"><caption>{name}</caption><tr><th></th>");
     (0..10).for_each(|digit| {
         let _ = write!(text, "<th>{digit}</th>");
     });
-    for (digit, row) in confusion(predictions).iter().enumerate() {
+    for (digit, row) in confusion(predictions)?.counts().iter().enumerate() {
         let _ = write!(text, "</tr><tr><th>{digit}</th>");
         let all = row.iter().sum::<usize>().max(1) as f64;
         for (told, count) in row.iter().enumerate() {
@@ -167,7 +167,7 @@ fn matrix(name: &str, predictions: &[Prediction]) -> String {
         }
     }
     text.push_str("</tr></table>");
-    text
+    Ok(text)
 }
 
 fn stability(measured: &Measured) -> String {

@@ -30,7 +30,7 @@ const MAX_BATCH: usize = 1 << 14;
 pub enum Preset {
     /// A few minutes.
     Quick,
-    /// The best that the small network reaches in a quarter of an hour.
+    /// The small network on all images, some thirty CPU-minutes.
     Default,
     /// The paper's own: ResNet-18, 200 epochs.
     Paper,

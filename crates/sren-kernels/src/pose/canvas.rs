@@ -8,6 +8,12 @@ use crate::error::{KernelError, Result};
 /// Smallest and largest image side that is read.
 const SIDES: std::ops::RangeInclusive<usize> = 8..=2048;
 
+/// Positions of a row that are worked on at once.
+pub(super) const LANES: usize = 32;
+
+/// One value a position of a row.
+pub(super) type Row = [f32; LANES];
+
 /// A batch of images `[batch, height, width, channels]` in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Images<'a> {
@@ -73,19 +79,13 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// Image `index` of the batch, padded so that `lanes` places from any kernel entry within
+    /// Image `index` of the batch, padded so that a row of places from any pixel of a kernel within
     /// `reach` pixels of the image can be read.
-    pub(super) fn new(
-        images: &Images,
-        index: usize,
-        stride: usize,
-        reach: usize,
-        lanes: usize,
-    ) -> Self {
+    pub(super) fn new(images: &Images, index: usize, stride: usize, reach: usize) -> Self {
         let pixels = images.height * images.width * images.channels;
         let grey = luminance(&images.data[index * pixels..][..pixels], images.channels);
         let level = border_mean(&grey, images.height, images.width) as f32;
-        let columns = (images.width + 2 * reach).div_ceil(stride) + lanes;
+        let columns = (images.width + 2 * reach).div_ceil(stride) + LANES;
         let mut values = vec![0.0; images.height * stride * columns];
         for (y, line) in grey.chunks_exact(images.width).enumerate() {
             for (x, v) in line.iter().enumerate() {
@@ -96,11 +96,11 @@ impl Canvas {
         Self { values, stride, columns, pad: reach }
     }
 
-    /// `lanes` places of row `y`, every `stride`-th pixel from column `x >= -pad`.
+    /// The places of row `y`, every `stride`-th pixel from column `x >= -pad`.
     #[inline(always)]
-    pub(super) fn row(&self, y: usize, x: i32, lanes: usize) -> &[f32] {
+    pub(super) fn row(&self, y: usize, x: i32) -> &Row {
         let padded = (x + self.pad as i32) as usize;
         let start = (y * self.stride + padded % self.stride) * self.columns + padded / self.stride;
-        &self.values[start..start + lanes]
+        self.values[start..].first_chunk().expect("padded by a row beyond the reach")
     }
 }

@@ -5,18 +5,16 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use sren_math::{Grid, Peak, Pose, PoseReading, PoseSpec};
 
-use super::canvas::{Canvas, Images};
+use super::canvas::{Canvas, Images, LANES, Row};
 use super::field::PoseField;
-use super::rings::{Entry, kernel};
+use super::rings::{Offset, Orbit, kernel};
 use crate::error::{KernelError, Result};
 
-/// Positions of a row that are worked on at once.
-const LANES: usize = 32;
 /// Template weights below this part of the largest at the same scale are left out.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// One value a position of a row.
-type Row = [f32; LANES];
+/// The pixels outside of the image.
+const BLANK: Row = [0.0; LANES];
 
 /// A pose estimator made ready for one grid of positions.
 #[derive(Debug, Clone)]
@@ -26,10 +24,10 @@ pub struct PosePlan {
     stride: usize,
     /// The pixel of row 0, column 0.
     first: [i32; 2],
-    /// How far kernel entries reach beyond the image.
+    /// How far kernels reach beyond the image.
     reach: usize,
     /// The kernels, `[harmonics][rings]`.
-    kernels: Vec<Vec<Vec<Entry>>>,
+    kernels: Vec<Vec<Vec<Orbit>>>,
     /// For every scale the first ring that counts, and the weights from there.
     bands: Vec<(usize, Vec<f32>)>,
 }
@@ -46,7 +44,7 @@ impl PosePlan {
         }
         let first = grid.origin.map(f64::floor);
         let fraction = [grid.origin[0] - first[0], grid.origin[1] - first[1]];
-        let kernels: Vec<Vec<Vec<Entry>>> = spec
+        let kernels: Vec<Vec<Vec<Orbit>>> = spec
             .params()
             .template
             .angular
@@ -85,7 +83,7 @@ impl PosePlan {
         let poses = self.spec.params().poses;
         let canvases: Vec<Canvas> = (0..images.batch)
             .into_par_iter()
-            .map(|i| Canvas::new(images, i, self.stride, self.reach, LANES))
+            .map(|i| Canvas::new(images, i, self.stride, self.reach))
             .collect();
         let (rows, width) = (images.batch * self.grid.height, self.grid.width);
         let mut scale = vec![1.0; rows * width * poses];
@@ -165,16 +163,28 @@ impl Workspace {
         let y = plan.first[1] + (row * plan.stride) as i32;
         let x = plan.first[0] + (start * plan.stride) as i32;
         let span = (LANES * plan.stride) as i32;
-        for (kernels, responses) in plan.kernels.iter().zip(&mut self.responses) {
-            for (entries, harmonic) in kernels.iter().zip(&mut self.harmonics) {
-                // Entries that fall on pixels of the image, somewhere in this row.
-                let visible = entries.iter().filter_map(|entry| {
-                    let (y, x) = (y + entry.dy, x + entry.dx);
-                    let seen =
-                        y >= 0 && y < images.height as i32 && x > -span && x < images.width as i32;
-                    seen.then(|| (canvas.row(y as usize, x, LANES), entry.re, entry.im))
+        let pixels = |[dy, dx]: Offset| {
+            let (y, x) = (y + dy, x + dx);
+            let seen = y >= 0 && y < images.height as i32 && x > -span && x < images.width as i32;
+            seen.then(|| canvas.row(y as usize, x))
+        };
+        let angular = &plan.spec.params().template.angular;
+        for ((kernels, responses), (k, _)) in
+            plan.kernels.iter().zip(&mut self.responses).zip(angular)
+        {
+            for (orbits, harmonic) in kernels.iter().zip(&mut self.harmonics) {
+                // Orbits with a pixel of the image, somewhere in this row.
+                let visible = orbits.iter().filter_map(|orbit| {
+                    let rows = orbit.pixels.map(pixels);
+                    let seen = rows.iter().any(Option::is_some);
+                    seen.then(|| (rows.map(|row| row.unwrap_or(&BLANK)), orbit.re, orbit.im))
                 });
-                correlate(visible, harmonic);
+                match k % 4 {
+                    0 => correlate::<0>(visible, harmonic),
+                    1 => correlate::<1>(visible, harmonic),
+                    2 => correlate::<2>(visible, harmonic),
+                    _ => correlate::<3>(visible, harmonic),
+                }
             }
             combine(&plan.bands, &self.harmonics, responses);
         }
@@ -204,19 +214,30 @@ impl Workspace {
     }
 }
 
-/// `out = sum over entries of (re, im) * pixels`.
-fn correlate<'a>(entries: impl Iterator<Item = (&'a [f32], f32, f32)>, out: &mut [Row; 2]) {
+/// `out = sum over orbits of (re, im) * (p0 + (-i)^k p1 + (-i)^2k p2 + (-i)^3k p3)`, k modulo 4. A
+/// quarter turn makes p1 of p0 and so on: every sum below then has the same terms in the same order,
+/// or all of them negated.
+fn correlate<'a, const K: u8>(
+    orbits: impl Iterator<Item = ([&'a Row; 4], f32, f32)>,
+    out: &mut [Row; 2],
+) {
     #[inline(always)]
-    fn body<'a, const FMA: bool>(
-        entries: impl Iterator<Item = (&'a [f32], f32, f32)>,
+    fn body<'a, const K: u8, const FMA: bool>(
+        orbits: impl Iterator<Item = ([&'a Row; 4], f32, f32)>,
         out: &mut [Row; 2],
     ) {
         let [mut re, mut im] = [[0.0f32; LANES]; 2];
-        for (pixels, wr, wi) in entries {
-            let Ok(pixels) = <&Row>::try_from(pixels) else { continue };
+        for (pixels, wr, wi) in orbits {
             for lane in 0..LANES {
-                re[lane] = multiply_add::<FMA>(wr, pixels[lane], re[lane]);
-                im[lane] = multiply_add::<FMA>(wi, pixels[lane], im[lane]);
+                let [p0, p1, p2, p3] = pixels.map(|row| row[lane]);
+                let [a, b] = match K {
+                    0 => [(p0 + p2) + (p1 + p3), 0.0],
+                    1 => [p0 - p2, p3 - p1],
+                    2 => [(p0 + p2) - (p1 + p3), 0.0],
+                    _ => [p0 - p2, p1 - p3],
+                };
+                re[lane] = multiply_add::<FMA>(-wi, b, multiply_add::<FMA>(wr, a, re[lane]));
+                im[lane] = multiply_add::<FMA>(wi, a, multiply_add::<FMA>(wr, b, im[lane]));
             }
         }
         *out = [re, im];
@@ -224,15 +245,18 @@ fn correlate<'a>(entries: impl Iterator<Item = (&'a [f32], f32, f32)>, out: &mut
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,fma")]
-        fn fast<'a>(entries: impl Iterator<Item = (&'a [f32], f32, f32)>, out: &mut [Row; 2]) {
-            body::<true>(entries, out);
+        fn fast<'a, const K: u8>(
+            orbits: impl Iterator<Item = ([&'a Row; 4], f32, f32)>,
+            out: &mut [Row; 2],
+        ) {
+            body::<K, true>(orbits, out);
         }
         if crate::simd::has_avx2() {
             // SAFETY: the processor has AVX2 and FMA.
-            return unsafe { fast(entries, out) };
+            return unsafe { fast::<K>(orbits, out) };
         }
     }
-    body::<false>(entries, out);
+    body::<K, false>(orbits, out);
 }
 
 /// `out[scale] = sum over rings of bands[scale][ring] * harmonics[ring]`.

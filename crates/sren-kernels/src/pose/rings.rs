@@ -9,18 +9,52 @@ use std::collections::BTreeMap;
 use num_complex::Complex64;
 use sren_math::Ring;
 
-/// One pixel of a kernel: where it lies from the position's own pixel, and its complex weight.
+/// Where a pixel lies from the position's own: rows down, columns right.
+pub(super) type Offset = [i32; 2];
+
+/// No pixel of any image.
+const NOWHERE: Offset = [i32::MIN / 2; 2];
+
+/// The four pixels that quarter turns about the position map onto each other, and the complex weight
+/// of the first; the others' is that of the first times `(-i)^k`, `(-i)^2k`, `(-i)^3k`. Summed
+/// orbit by orbit, the harmonics of an image and of its quarter turn agree to the last bit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    pub(super) dy: i32,
-    pub(super) dx: i32,
+pub(super) struct Orbit {
+    pub(super) pixels: [Offset; 4],
     pub(super) re: f32,
     pub(super) im: f32,
 }
 
 /// The kernel of harmonic `k` on `ring`, for positions that lie `fraction` (x, y) beyond a pixel.
-pub(super) fn kernel(ring: &Ring, k: u32, fraction: [f64; 2]) -> Vec<Entry> {
-    let mut pixels: BTreeMap<(i32, i32), Complex64> = BTreeMap::new();
+pub(super) fn kernel(ring: &Ring, k: u32, fraction: [f64; 2]) -> Vec<Orbit> {
+    let mut weights = splat(ring, k, fraction);
+    let doubled = 2.0 * fraction[0];
+    let turns_into_itself = fraction[0] == fraction[1] && doubled.fract() == 0.0;
+    let mut orbits = Vec::new();
+    while let Some((pixel, weight)) = weights.pop_first() {
+        let (pixels, weight) = if turns_into_itself {
+            let turned = |[y, x]: Offset| [x, doubled as i32 - y];
+            let second = turned(pixel);
+            let pixels = [pixel, second, turned(second), turned(turned(second))];
+            for other in &pixels[1..] {
+                weights.remove(other);
+            }
+            // The pixel that a position lies on is all four of its orbit, and counts once.
+            let once = if second == pixel { 0.25 } else { 1.0 };
+            (pixels, weight * once)
+        } else {
+            ([pixel, NOWHERE, NOWHERE, NOWHERE], weight)
+        };
+        if weight.norm() > 0.0 {
+            orbits.push(Orbit { pixels, re: weight.re as f32, im: weight.im as f32 });
+        }
+    }
+    orbits
+}
+
+/// The samples of a ring times `exp(-i k theta)`, with tent weights on the pixels around each.
+fn splat(ring: &Ring, k: u32, fraction: [f64; 2]) -> BTreeMap<Offset, Complex64> {
+    let mut pixels: BTreeMap<Offset, Complex64> = BTreeMap::new();
     for ([x, y], theta) in ring.points() {
         let value = Complex64::cis(-f64::from(k) * theta) / ring.samples as f64;
         let (x, y) = (x + fraction[0], y + fraction[1]);
@@ -28,14 +62,10 @@ pub(super) fn kernel(ring: &Ring, k: u32, fraction: [f64; 2]) -> Vec<Entry> {
         let (right_share, bottom_share) = (x - left, y - top);
         for (dy, wy) in [(0, 1.0 - bottom_share), (1, bottom_share)] {
             for (dx, wx) in [(0, 1.0 - right_share), (1, right_share)] {
-                let pixel = (top as i32 + dy, left as i32 + dx);
+                let pixel = [top as i32 + dy, left as i32 + dx];
                 *pixels.entry(pixel).or_default() += value * wx * wy;
             }
         }
     }
     pixels
-        .into_iter()
-        .filter(|(_, v)| v.norm() > 0.0)
-        .map(|((dy, dx), v)| Entry { dy, dx, re: v.re as f32, im: v.im as f32 })
-        .collect()
 }

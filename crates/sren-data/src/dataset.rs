@@ -124,11 +124,11 @@ impl Dataset {
 
     /// An image on its canvas, values 0..1.
     pub fn image(&self, index: usize) -> Result<Image> {
-        self.shown(&self.stored(index)?, &Similarity::IDENTITY)
+        self.shown(&self.bare(index)?, &Similarity::IDENTITY)
     }
 
     /// An image without its canvas, values 0..1.
-    fn stored(&self, index: usize) -> Result<Image> {
+    pub fn bare(&self, index: usize) -> Result<Image> {
         let [h, w, c] = self.stored;
         let size = h * w * c;
         if index >= self.len() {
@@ -174,7 +174,7 @@ impl Dataset {
         transform: impl Fn(usize) -> Result<Similarity> + Sync,
     ) -> Result<Batch> {
         let one = |&index: &usize| -> Result<Image> {
-            let image = change(index, self.stored(index)?)?;
+            let image = change(index, self.bare(index)?)?;
             self.shown(&image, &transform(index)?)
         };
         let made: Vec<Image> = indices.par_iter().map(one).collect::<Result<_>>()?;

@@ -16,7 +16,7 @@ pub struct Fit {
 impl Fit {
     /// The image in the middle of the square.
     pub fn apply(&self, image: &Image) -> Result<Image, MathError> {
-        let image = self.in_channels(image)?;
+        let image = in_channels(image, self.channels)?;
         let longer = image.height().max(image.width()) as f64;
         let size = |own: usize| {
             ((own as f64 * self.side as f64 / longer).round() as usize).clamp(1, self.side)
@@ -52,20 +52,22 @@ impl Fit {
         let byte = |v: &f32| (v.clamp(0.0, 1.0) * 255.0).round() as u8;
         Ok(self.apply(image)?.data().iter().map(byte).collect())
     }
+}
 
-    fn in_channels(&self, image: &Image) -> Result<Image, MathError> {
-        let (height, width) = (image.height(), image.width());
-        match (image.channels(), self.channels) {
-            (own, wanted) if own == wanted => Ok(image.clone()),
-            (_, 1) => Image::new(height, width, 1, image.luminance()),
-            (1, wanted) => {
-                let repeat = |v: &f32| std::iter::repeat_n(*v, wanted);
-                Image::new(height, width, wanted, image.data().iter().flat_map(repeat).collect())
-            }
-            (own, wanted) => {
-                let expected = format!("images of 1 or {wanted} channels");
-                Err(MathError::new("Fit", expected, own.to_string()))
-            }
+/// The image in `channels` channels: colour as luminance where one is wanted, grey in all of them
+/// where more are.
+pub fn in_channels(image: &Image, channels: usize) -> Result<Image, MathError> {
+    let (height, width) = (image.height(), image.width());
+    match image.channels() {
+        own if own == channels => Ok(image.clone()),
+        _ if channels == 1 => Image::new(height, width, 1, image.luminance()),
+        1 => {
+            let repeat = |v: &f32| std::iter::repeat_n(*v, channels);
+            Image::new(height, width, channels, image.data().iter().flat_map(repeat).collect())
+        }
+        own => {
+            let expected = format!("images of 1 or {channels} channels");
+            Err(MathError::new("in_channels", expected, own.to_string()))
         }
     }
 }

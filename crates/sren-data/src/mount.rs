@@ -32,7 +32,7 @@ impl Mount {
         if !self.window {
             return Ok(turn(image.padded(height, width)?));
         }
-        let (centred, mean) = window(image)?;
+        let (centred, mean) = windowed(image)?;
         let turned = turn(centred.padded(height, width)?);
         let value = |(at, v): (usize, &f32)| (v + mean[at % mean.len()]).clamp(0.0, 1.0);
         let data = turned.data().iter().enumerate().map(value).collect();
@@ -40,8 +40,8 @@ impl Mount {
     }
 }
 
-/// `a (f - c)` and `c`.
-fn window(image: &Image) -> Result<(Image, Vec<f32>), MathError> {
+/// What is seen of an image through the window, `a (f - c)`, and its mean colour `c`.
+pub fn windowed(image: &Image) -> Result<(Image, Vec<f32>), MathError> {
     let (height, width, channels) = (image.height(), image.width(), image.channels());
     let [x, y] = image.centre();
     let side = height.min(width) as f64;
@@ -78,7 +78,7 @@ mod tests {
         let turn = Similarity::new(1.2, FRAC_PI_4, [0.0; 2]).unwrap();
         let upright = mount.show(&picture(), &Similarity::IDENTITY).unwrap();
         let turned = mount.show(&picture(), &turn).unwrap();
-        let (_, mean) = window(&picture()).unwrap();
+        let (_, mean) = windowed(&picture()).unwrap();
         for corner in [0, 47, 48 * 47, 48 * 48 - 1] {
             for image in [&upright, &turned] {
                 let pixel = &image.data()[3 * corner..][..3];

@@ -100,6 +100,18 @@ pub struct PhotographEvaluation {
     pub sets: BTreeMap<String, ClassAccuracy>,
 }
 
+impl From<&PhotographEvaluation> for Evaluation {
+    fn from(photographs: &PhotographEvaluation) -> Self {
+        let sets = photographs.sets.iter().map(|(name, set)| (name.clone(), set.all));
+        Self {
+            model: photographs.model.clone(),
+            augmented: photographs.augmented,
+            parameters: photographs.parameters,
+            sets: sets.collect(),
+        }
+    }
+}
+
 impl From<Confusion> for ClassAccuracy {
     fn from(confusion: Confusion) -> Self {
         let (all, class_accuracy) = (confusion.accuracy(), confusion.by_class());

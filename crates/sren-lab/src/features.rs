@@ -4,7 +4,8 @@
 use burn::tensor::{Tensor, TensorData};
 use sren::equivariance::{FeatureMap, network_layers};
 use sren::models::{SimResNet, SimResNetConfig};
-use sren::{About, Equivariance, Grid, Image, Interpolation, Similarity, resize, warp};
+use sren::{Equivariance, Grid, Image, Similarity};
+use sren_data::in_channels;
 
 use crate::canvas::{Canvas, Colour};
 use crate::error::{LabError, Result};
@@ -24,8 +25,6 @@ const HEAD: usize = 34;
 const FEATURES: f64 = 0.62;
 /// and that inputs are shown of: the image at its largest.
 const INPUTS: f64 = 0.8;
-/// Longer side that an image file is brought to; its canvas is twice as large.
-const FILE_SIDE: usize = 96;
 /// Arrows along a cell.
 const ARROWS: usize = 14;
 const PAPER: Colour = [0.07, 0.08, 0.1];
@@ -43,30 +42,22 @@ pub struct Shown<'a> {
     pub config: &'a SimResNetConfig,
 }
 
-/// An image file's content ready for [`feature_picture`]: grey, its longer side brought to 96
-/// pixels, on a canvas of twice that.
-pub fn on_canvas(image: &Image) -> Result<Image> {
-    let (h, w) = (image.height(), image.width());
-    let grey = Image::new(h, w, 1, image.luminance())?;
-    let sized = |side: usize| (side * FILE_SIDE).div_ceil(h.max(w)).max(1);
-    Ok(resize(&grey, sized(h), sized(w))?.padded(2 * FILE_SIDE, 2 * FILE_SIDE)?)
-}
-
-/// The picture (PNG): a column a transform; the transformed inputs, the frames of the first network
+/// The picture (PNG): a column a transform; the inputs that `view` gives for it, of one size, the frames of the first network
 /// that follows anything, then for each of `layers` a row a network. Without names, the first and
 /// the last layer.
-pub fn feature_picture(image: &Image, networks: &[Shown], layers: &[String]) -> Result<Vec<u8>> {
+pub fn feature_picture(
+    view: impl Fn(&Similarity) -> Result<Image>,
+    networks: &[Shown],
+    layers: &[String],
+) -> Result<Vec<u8>> {
     let transforms: Vec<Similarity> = COLUMNS
         .iter()
         .map(|(scale, degrees)| Similarity::new(*scale, degrees.to_radians(), [0.0; 2]))
         .collect::<Result<_, _>>()?;
-    let views: Vec<Image> = transforms
-        .iter()
-        .map(|transform| warp(image, transform, About::Centre, Interpolation::Cubic))
-        .collect();
+    let views: Vec<Image> = transforms.iter().map(view).collect::<Result<_>>()?;
     let maps: Vec<Vec<Vec<Map>>> = networks
         .iter()
-        .map(|shown| views.iter().map(|view| maps_of(shown.network, view)).collect())
+        .map(|shown| views.iter().map(|view| maps_of(shown, view)).collect())
         .collect::<Result<_>>()?;
     let layers = chosen(&maps, layers)?;
     let following =
@@ -87,7 +78,7 @@ pub fn feature_picture(image: &Image, networks: &[Shown], layers: &[String]) -> 
     }
     label(&mut canvas, 0, ["input", ""]);
     for (column, view) in views.iter().enumerate() {
-        canvas.fill(corner(0, column), CELL, |place| grey(view, place, [0.0, 1.0]));
+        canvas.fill(corner(0, column), CELL, |place| pixel(view, place, [0.0, 1.0]));
     }
     let mut row = 1;
     if let Some(shown) = following {
@@ -95,7 +86,7 @@ pub fn feature_picture(image: &Image, networks: &[Shown], layers: &[String]) -> 
         let estimator = shown.config.pose.init()?;
         for (column, view) in views.iter().enumerate() {
             let mut cell = Canvas::blank(CELL, CELL, PAPER);
-            cell.fill([0, 0], CELL, |place| grey(view, place, [0.1, 0.6]));
+            cell.fill([0, 0], CELL, |place| pixel(view, place, [0.1, 0.6]));
             let zoom = CELL as f64 / (INPUTS * view.width() as f64);
             let hidden = -0.5 * (1.0 - INPUTS) * zoom;
             let left_out = [view.width(), view.height()].map(|side| hidden * side as f64);
@@ -111,8 +102,8 @@ pub fn feature_picture(image: &Image, networks: &[Shown], layers: &[String]) -> 
             label(&mut canvas, row, [shown.title, &name]);
             let palette = Palette::of(&maps[0][layer]);
             for (column, (transform, maps)) in transforms.iter().zip(maps).enumerate() {
-                let full = transform.about(image.centre());
-                let size = [image.width() as f64, image.height() as f64];
+                let full = transform.about(views[0].centre());
+                let size = [views[0].width() as f64, views[0].height() as f64];
                 canvas.fill(corner(row, column), CELL, |place| {
                     let part = middle(place, FEATURES);
                     let point = [part[0] * size[0] - 0.5, part[1] * size[1] - 0.5];
@@ -149,9 +140,11 @@ struct Map {
     values: Vec<f32>,
 }
 
-fn maps_of(network: &SimResNet, view: &Image) -> Result<Vec<Map>> {
-    let data = TensorData::new(view.data().to_vec(), [1, view.height(), view.width(), 1]);
-    let layers = network_layers(network, Tensor::from_data(data, &plain_device()))?;
+fn maps_of(shown: &Shown, view: &Image) -> Result<Vec<Map>> {
+    let view = in_channels(view, shown.config.image_channels)?;
+    let shape = [1, view.height(), view.width(), view.channels()];
+    let data = TensorData::new(view.data().to_vec(), shape);
+    let layers = network_layers(shown.network, Tensor::from_data(data, &plain_device()))?;
     let read = |layer: FeatureMap| {
         let [.., channels] = layer.values.dims();
         let values = layer.values.into_data().iter::<f32>().collect();
@@ -179,13 +172,15 @@ fn chosen(maps: &[Vec<Vec<Map>>], names: &[String]) -> Result<Vec<usize>> {
     names.iter().map(find).collect()
 }
 
-/// A pixel of the middle of a one-channel image, its values brought to `range`.
-fn grey(image: &Image, place: [f64; 2], range: [f32; 2]) -> Colour {
+/// A pixel of the middle of an image, its values brought to `range`.
+fn pixel(image: &Image, place: [f64; 2], range: [f32; 2]) -> Colour {
     let place = middle(place, INPUTS);
     let at = |part: f64, size: usize| ((part * size as f64) as usize).min(size - 1);
     let (x, y) = (at(place[0], image.width()), at(place[1], image.height()));
-    let value = image.data()[y * image.width() + x].clamp(0.0, 1.0);
-    [range[0] + (range[1] - range[0]) * value; 3]
+    let channels = image.channels();
+    let values = &image.data()[(y * image.width() + x) * channels..][..channels];
+    let of = |channel: usize| values[if channels >= 3 { channel } else { 0 }].clamp(0.0, 1.0);
+    [0, 1, 2].map(|channel| range[0] + (range[1] - range[0]) * of(channel))
 }
 
 /// The three channels that vary most in the first column, as red, green and blue.

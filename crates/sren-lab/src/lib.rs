@@ -31,7 +31,7 @@ pub use error::{LabError, Result};
 pub use evaluation::{
     Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, plain_device,
 };
-pub use features::{Shown, feature_picture, on_canvas};
+pub use features::{Shown, feature_picture};
 pub use interrupt::stop_wish;
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use paper::paper_row;

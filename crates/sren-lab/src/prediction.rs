@@ -7,7 +7,7 @@ use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
 use serde::Serialize;
 use sren::models::SimResNet;
-use sren::{Equivariance, Image};
+use sren::{Equivariance, Image, Similarity};
 use sren_data::read_image;
 
 use crate::dominant_pose::DominantPose;
@@ -61,7 +61,7 @@ impl Predictor {
         let read = |file: &PathBuf| -> Result<(Image, f64)> {
             let image = read_image(file)?;
             let longer = image.height().max(image.width()) as f64;
-            let shown = self.presentation.show(&image);
+            let shown = self.presentation.show(&image, &Similarity::IDENTITY);
             let name = |e: LabError| {
                 LabError::unfit(file.display().to_string(), "an image", e.to_string())
             };

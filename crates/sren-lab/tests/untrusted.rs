@@ -10,7 +10,7 @@ use burn::tensor::{Tensor, TensorData};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use sren::models::parameter_count;
-use sren::{Image, Weights};
+use sren::{Image, Similarity, Weights};
 use sren_data::{Idx, decode_image, stl10};
 use sren_lab::plain_device;
 use sren_lab::training::Recipe;
@@ -176,7 +176,8 @@ fn recipes() {
         let small = mount.canvas[0] * mount.canvas[1] <= 64 * 64;
         if small && parameter_count(&network) < 200_000 {
             let picture = Image::from_fn(20, 30, |x, y| 0.5 + 0.4 * (0.7 * x).sin() * y.cos());
-            let shown = recipe.presentation().show(&picture.unwrap()).unwrap();
+            let shown =
+                recipe.presentation().show(&picture.unwrap(), &Similarity::IDENTITY).unwrap();
             let shape = [1, shown.height(), shown.width(), shown.channels()];
             let data = TensorData::new(shown.data().to_vec(), shape);
             let _ = network.forward(Tensor::from_data(data, &device));

@@ -89,13 +89,19 @@ struct Named {
     network: SimResNet,
     config: SimResNetConfig,
     weights: String,
+    /// Side that photographs are brought to.
+    side: usize,
 }
+
+/// Side that photographs are brought to for a network that was not trained on any.
+const SIDE: usize = 96;
 
 impl Named {
     fn of_run(path: &Path) -> Result<Self, LabError> {
         let (network, recipe) = load(path)?;
         let config = recipe.network()?;
-        Ok(Self { network, config, weights: path.display().to_string() })
+        let side = recipe.photographs.map_or(SIDE, |photographs| photographs.size);
+        Ok(Self { network, config, weights: path.display().to_string(), side })
     }
 
     fn random(seed: u64) -> Result<Self, LabError> {
@@ -105,7 +111,7 @@ impl Named {
         let network = config.init(&device)?;
         // Burn draws weights when they are first looked at: now.
         Weights::of(&network);
-        Ok(Self { network, config, weights: format!("random weights, seed {seed}") })
+        Ok(Self { network, config, weights: format!("random weights, seed {seed}"), side: SIDE })
     }
 
     fn subject(&self) -> Subject<'_> {
@@ -137,14 +143,15 @@ impl Equivariance {
             None => Named::random(self.seed)?,
         };
         let cnn = self.cnn.as_deref().map(Named::of_run).transpose()?;
-        let scenes = self.scenes()?;
+        let scenes = self.scenes(measured.side)?;
         let (angles, positions) = (self.angles.into(), self.positions.into());
         let plan = Plan { angles, positions, ..Plan::default() };
         let cnn = cnn.as_ref().map(Named::subject);
         measure_equivariance(measured.subject(), cnn, &scenes, plan)
     }
 
-    fn scenes(&self) -> Result<Scenes, LabError> {
+    /// The images; photographs have `side` pixels.
+    fn scenes(&self, side: usize) -> Result<Scenes, LabError> {
         let count = |default: usize| self.count.map_or(default, usize::from);
         match &self.images {
             None | Some(ImagesChoice::Mnist) => Scenes::mnist(count(8)),
@@ -153,7 +160,7 @@ impl Equivariance {
             Some(ImagesChoice::Folder(folder)) => {
                 let test = folder.join("test");
                 let folder = if test.is_dir() { &test } else { folder };
-                Scenes::folder(folder, count(4))
+                Scenes::folder(folder, count(4), side)
             }
         }
     }

@@ -113,12 +113,13 @@ impl Train {
         left_out(&broken);
         done?.map_or(Ok(()), |(report, folder)| {
             print(&report.text())?;
-            if let Report::Digits(evaluation) = report {
-                let path = with_threads(self.threads, || {
-                    write_page(&folder, &evaluation, self.test_images.into())
-                })??;
-                eprintln!("report: {}", path.display());
-            }
+            let evaluation = match &report {
+                Report::Digits(evaluation) => evaluation.clone(),
+                Report::Photographs(evaluation) => evaluation.into(),
+            };
+            let write = || write_page(&folder, &evaluation, self.test_images.into());
+            let path = with_threads(self.threads, write)??;
+            eprintln!("report: {}", path.display());
             Ok(())
         })
     }
@@ -210,7 +211,7 @@ fn take_data(recipe: &mut Recipe, data: &Source) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes report.html of a run on MNIST, with at most `images` test images looked at again.
+/// Writes report.html of a run, with at most `images` test images looked at again.
 pub(crate) fn write_page(
     folder: &RunFolder,
     evaluation: &Evaluation,

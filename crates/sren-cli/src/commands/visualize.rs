@@ -3,17 +3,27 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sren::Weights;
 use sren::models::{SimResNet, SimResNetConfig};
-use sren_data::read_image;
+use sren::{About, Image, Interpolation, Similarity, Weights, warp};
+use sren_data::{Fit, Mount, read_image};
 use sren_lab::bench::with_threads;
 use sren_lab::equivariance::plain_companion;
-use sren_lab::{LabError, Shown, feature_picture, on_canvas, plain_device, write_whole};
+use sren_lab::training::{Presentation, Trained};
+use sren_lab::{LabError, Shown, feature_picture, plain_device, write_whole};
 
 use super::eval::load;
 use super::pose;
 use crate::Failure;
 use crate::output::{create_folder, print};
+
+/// An image under a transform.
+type View = Box<dyn Fn(&Similarity) -> Result<Image, LabError> + Send + Sync>;
+
+/// How a network for digits is shown a file: in grey, its longer side brought to 96 pixels.
+const FILE: Presentation = Presentation {
+    fit: Fit { side: 96, channels: 1, mean_colour: true },
+    mount: Mount { canvas: [192, 192], window: true },
+};
 
 /// Draw an image turned and scaled, its local frames, and the features of chosen layers turned and
 /// scaled back, beside a plain CNN: what is equivariant looks the same in every column.
@@ -42,10 +52,7 @@ pub(crate) struct Visualize {
 
 impl Visualize {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let image = match self.image.starts_with("mnist:") {
-            true => pose::load(&self.image)?,
-            false => on_canvas(&read_image(Path::new(&self.image))?)?,
-        };
+        let view = self.view()?;
         let work = || -> Result<Vec<u8>, LabError> {
             let (network, config) = self.network(&self.run)?;
             let (cnn, cnn_config) = match &self.cnn {
@@ -57,13 +64,30 @@ impl Visualize {
                 Shown { title: &title, network: &network, config: &config },
                 Shown { title: "CNN", network: &cnn, config: &cnn_config },
             ];
-            feature_picture(&image, &networks, &self.layers)
+            feature_picture(view, &networks, &self.layers)
         };
         let png = with_threads(self.threads, work)??;
         create_folder(&self.output)?;
         let path = self.output.join("visualize.png");
         write_whole(&path, &png)?;
         print(&format!("picture: {}", path.display()))
+    }
+
+    /// The image under a transform: a digit on its canvas, a file as networks are shown photographs.
+    fn view(&self) -> Result<View, Failure> {
+        if self.image.starts_with("mnist:") {
+            let digit = pose::load(&self.image)?;
+            return Ok(Box::new(move |transform| {
+                Ok(warp(&digit, transform, About::Centre, Interpolation::Cubic))
+            }));
+        }
+        let image = read_image(Path::new(&self.image))?;
+        let (recipe, _) = Trained::history(&self.run)?;
+        let presentation = match recipe.photographs {
+            Some(_) => recipe.presentation(),
+            None => FILE,
+        };
+        Ok(Box::new(move |transform| presentation.show(&image, transform)))
     }
 
     fn network(&self, path: &Path) -> Result<(SimResNet, SimResNetConfig), LabError> {

@@ -65,7 +65,7 @@ pub(super) struct Subject<'a> {
     scenes: &'a Scenes,
     originals: Vec<Image>,
     grids: Vec<Grid>,
-    /// Gives the stem's patches as they are: one channel a tap.
+    /// Gives the stem's patches as they are, the mean of their colours: one channel a tap.
     patch: SimConv2d,
     device: Device,
     /// Carried poses of every grid, by transform: they are slow to read.
@@ -84,19 +84,19 @@ impl<'a> Subject<'a> {
         scenes: &'a Scenes,
     ) -> Result<Self> {
         let device = plain_device();
-        let (side, k) = (scenes.side(), config.stem_kernel);
+        let (side, k, c) = (scenes.side(), config.stem_kernel, config.image_channels);
         let data = pixels(&scenes.view(&Similarity::IDENTITY, &device)?);
         let originals = data
-            .chunks_exact(side * side)
-            .map(|pixels| Image::new(side, side, 1, pixels.to_vec()))
+            .chunks_exact(side * side * c)
+            .map(|pixels| Image::new(side, side, c, pixels.to_vec()))
             .collect::<Result<_, _>>()?;
-        let mut patch = SimConv2dConfig::new([1, k * k], k)
+        let mut patch = SimConv2dConfig::new([c, k * k], k)
             .with_stride(config.stem_stride)
             .with_kappa(config.stem_kappa)
             .with_bias(false)
             .init(&device)?;
-        let unit = |i: usize| if i / (k * k) == i % (k * k) { 1.0f32 } else { 0.0 };
-        let units = TensorData::new((0..k.pow(4)).map(unit).collect(), [k, k, 1, k * k]);
+        let unit = |i: usize| if i / (c * k * k) == i % (k * k) { 1.0 / c as f32 } else { 0.0 };
+        let units = TensorData::new((0..c * k.pow(4)).map(unit).collect(), [k, k, c, k * k]);
         patch.weight = Param::from_tensor(Tensor::from_data(units, &device));
         Ok(Self {
             network,

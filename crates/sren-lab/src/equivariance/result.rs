@@ -86,6 +86,7 @@ pub fn measure_equivariance(
     plan: Plan,
 ) -> Result<EquivarianceResult> {
     let transforms = Transforms::new(plan.angles)?;
+    let scenes = &scenes.read_by(config)?;
     let follows = network.equivariance() != Equivariance::None;
     let measured = survey(network, scenes, &transforms, plan.positions)?;
     let beside = |network: &SimResNet, weights: &str| -> Result<Companion> {

@@ -1,7 +1,7 @@
 //! The images that equivariance is measured on, under any transform.
 //!
-//! Every image stands on a black canvas that it does not leave: turned by any angle up to scale
-//! 1.4, upright up to scale 2. So nothing enters or leaves the frame, and what is compared, the
+//! Every image stands on a canvas that it does not leave: turned by any angle up to scale 1.4,
+//! upright up to scale 2. Digits stand on black, photographs, cut to a disc, on their mean colour. So nothing enters or leaves the frame, and what is compared, the
 //! positions in a disc about the centre, stays in it with its surroundings.
 
 use std::f64::consts::TAU;
@@ -12,13 +12,12 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
 use sren::equivariance::{Protocol, warped};
-use sren::{Image, Similarity, resize};
-use sren_data::{CANVAS, Mnist, Split, find_images, read_image};
+use sren::models::SimResNetConfig;
+use sren::{Image, Similarity};
+use sren_data::{CANVAS, Fit, Mnist, Split, find_images, in_channels, read_image, windowed};
 
 use crate::error::{LabError, Result};
 
-/// Longer side that a photograph is brought to; its canvas is twice as large.
-const PHOTOGRAPH_SIDE: usize = 96;
 /// Side of a smooth image.
 const SMOOTH_SIDE: usize = 96;
 /// Blobs of a smooth image,
@@ -37,8 +36,8 @@ struct Blob {
 
 #[derive(Debug, Clone)]
 enum Content {
-    /// Pixels, warped by cubic convolution.
-    Pixels(Vec<Image>),
+    /// Pixels, warped by cubic convolution, above a ground of one pixel each.
+    Pixels { images: Vec<Image>, grounds: Vec<Image> },
     /// Sums of blobs, drawn at the transformed coordinates: no warp, no error by it.
     Blobs(Vec<Vec<Blob>>),
 }
@@ -48,6 +47,7 @@ enum Content {
 pub struct Scenes {
     name: String,
     content: Content,
+    channels: usize,
     side: usize,
     radius: f64,
 }
@@ -60,13 +60,14 @@ impl Scenes {
             .filter_map(|i| digits.image(i * digits.len() / count))
             .map(|digit| digit.padded(CANVAS, CANVAS))
             .collect::<Result<Vec<_>, _>>()?;
-        let content = Content::Pixels(images);
-        Self { name: "mnist".into(), content, side: CANVAS, radius: 14.0 }.filled()
+        let grounds = vec![Image::zeros(1, 1, 1)?; images.len()];
+        let content = Content::Pixels { images, grounds };
+        Self { name: "mnist".into(), content, channels: 1, side: CANVAS, radius: 14.0 }.filled()
     }
 
-    /// `count` images of the folder, in grey, their longer side brought to 96 pixels, on a canvas
-    /// of 192.
-    pub fn folder(folder: &Path, count: usize) -> Result<Self> {
+    /// `count` images of the folder, their longer side brought to `side` pixels, as
+    /// [`photographs`](Self::photographs).
+    pub fn folder(folder: &Path, count: usize, side: usize) -> Result<Self> {
         let name = folder.display().to_string();
         let files = find_images(folder)?;
         if files.is_empty() {
@@ -75,17 +76,24 @@ impl Scenes {
         let count = count.min(files.len());
         let read = |i: usize| -> Result<Image> {
             let image = read_image(&files[i * files.len() / count])?;
-            let (h, w) = (image.height(), image.width());
-            let grey = Image::new(h, w, 1, image.luminance())?;
-            let longer = h.max(w) as f64;
-            let sized = |side: usize| (side as f64 * PHOTOGRAPH_SIDE as f64 / longer).round();
-            let sized = |side| (sized(side) as usize).max(1);
-            let canvas = 2 * PHOTOGRAPH_SIDE;
-            Ok(resize(&grey, sized(h), sized(w))?.padded(canvas, canvas)?)
+            let channels = image.channels().min(3);
+            Ok(Fit { side, channels, mean_colour: true }.apply(&image)?)
         };
-        let content = Content::Pixels((0..count).map(read).collect::<Result<_>>()?);
-        let (side, radius) = (2 * PHOTOGRAPH_SIDE, 0.5 * PHOTOGRAPH_SIDE as f64);
-        Self { name, content, side, radius }.filled()
+        Self::photographs(name, (0..count).map(read).collect::<Result<_>>()?, side)
+    }
+
+    /// Photographs of `side` x `side` pixels, shown as in training: through a round window with a
+    /// soft edge, on their mean colour; on a canvas of twice their side.
+    pub fn photographs(name: String, photographs: Vec<Image>, side: usize) -> Result<Self> {
+        let (mut images, mut grounds) = (Vec::new(), Vec::new());
+        for photograph in &photographs {
+            let (seen, mean) = windowed(photograph)?;
+            images.push(seen.padded(2 * side, 2 * side)?);
+            grounds.push(Image::new(1, 1, mean.len(), mean)?);
+        }
+        let content = Content::Pixels { images, grounds };
+        let (side, radius) = (2 * side, 0.5 * side as f64);
+        Self { name, content, channels: 1, side, radius }.filled()
     }
 
     /// `count` sums of random soft blobs on a canvas of 96 x 96, the same for the same seed.
@@ -105,7 +113,8 @@ impl Scenes {
             (0..BLOBS).map(|_| blob()).collect()
         };
         let content = Content::Blobs((0..count).map(blobs).collect());
-        Self { name: "smooth".into(), content, side: SMOOTH_SIDE, radius: 16.0 }.filled()
+        Self { name: "smooth".into(), content, channels: 1, side: SMOOTH_SIDE, radius: 16.0 }
+            .filled()
     }
 
     fn filled(self) -> Result<Self> {
@@ -123,7 +132,7 @@ impl Scenes {
     /// Number of images.
     pub fn len(&self) -> usize {
         match &self.content {
-            Content::Pixels(images) => images.len(),
+            Content::Pixels { images, .. } => images.len(),
             Content::Blobs(images) => images.len(),
         }
     }
@@ -148,11 +157,32 @@ impl Scenes {
         Protocol { positions, ..Protocol::new(self.side, self.side, self.radius) }
     }
 
+    /// The images in the channels that a network reads.
+    pub fn read_by(&self, config: &SimResNetConfig) -> Result<Self> {
+        let channels = config.image_channels;
+        let content = match &self.content {
+            Content::Pixels { images, grounds } => {
+                let read = |images: &[Image]| {
+                    images
+                        .iter()
+                        .map(|image| in_channels(image, channels))
+                        .collect::<Result<_, _>>()
+                };
+                Content::Pixels { images: read(images)?, grounds: read(grounds)? }
+            }
+            blobs => blobs.clone(),
+        };
+        Ok(Self { content, channels, ..self.clone() })
+    }
+
     /// The first `count` of them.
     pub(super) fn first(&self, count: usize) -> Self {
         let mut fewer = self.clone();
         match &mut fewer.content {
-            Content::Pixels(images) => images.truncate(count),
+            Content::Pixels { images, grounds } => {
+                images.truncate(count);
+                grounds.truncate(count);
+            }
             Content::Blobs(images) => images.truncate(count),
         }
         fewer
@@ -162,18 +192,26 @@ impl Scenes {
     pub(super) fn with_margin(&self, margin: usize) -> Result<Self> {
         let side = self.side + 2 * margin;
         let content = match &self.content {
-            Content::Pixels(images) => Content::Pixels(
-                images.iter().map(|image| image.padded(side, side)).collect::<Result<_, _>>()?,
-            ),
+            Content::Pixels { images, grounds } => {
+                let images = images.iter().map(|image| image.padded(side, side));
+                let images = images.collect::<Result<_, _>>()?;
+                Content::Pixels { images, grounds: grounds.clone() }
+            }
             blobs => blobs.clone(),
         };
         Ok(Self { side, content, ..self.clone() })
     }
 
-    /// The images under a transform about their centre, `[n, side, side, 1]`.
+    /// The images under a transform about their centre, `[n, side, side, channels]`.
     pub fn view(&self, transform: &Similarity, device: &Device) -> Result<Tensor<4>, sren::Error> {
         let images = match &self.content {
-            Content::Pixels(images) => return warped(images, transform, device),
+            Content::Pixels { images, grounds } => {
+                // [n, side, side, channels] + [n, 1, 1, channels]
+                let data = grounds.iter().flat_map(|ground| ground.data().to_vec()).collect();
+                let data = TensorData::new(data, [grounds.len(), 1, 1, self.channels]);
+                let grounds: Tensor<4> = Tensor::from_data(data, device);
+                return Ok(warped(images, transform, device)? + grounds);
+            }
             Content::Blobs(images) => images,
         };
         let middle = 0.5 * (self.side as f64 - 1.0);
@@ -190,6 +228,7 @@ impl Scenes {
         };
         let data: Vec<f32> = (0..images.len() * pixels).into_par_iter().map(pixel).collect();
         let shape = [images.len(), self.side, self.side, 1];
-        Ok(Tensor::from_data(TensorData::new(data, shape), device))
+        let grey: Tensor<4> = Tensor::from_data(TensorData::new(data, shape), device);
+        Ok(grey.repeat_dim(3, self.channels))
     }
 }

@@ -8,9 +8,9 @@ mod table_page;
 
 use std::path::PathBuf;
 
-use sren::Equivariance;
 use sren::models::SimResNet;
-use sren_data::{Dataset, Split, TestSet};
+use sren::{Equivariance, Image, Similarity};
+use sren_data::{Batch, Dataset, Split, TestSet};
 
 use crate::artifact::write_whole;
 use crate::equivariance::{
@@ -27,11 +27,10 @@ use predictions::{Prediction, predictions};
 const IMAGES: usize = 1000;
 /// Most test images for each point of the stability curves.
 const STABILITY_IMAGES: usize = 200;
-/// Digits that equivariance is measured on, and how densely.
-const SCENES: usize = 4;
+/// Images that equivariance is measured on, and how densely.
+const DIGIT_SCENES: usize = 4;
+const PHOTOGRAPH_SCENES: usize = 2;
 const PLAN: Plan = Plan { angles: 8, positions: 2, causes: false };
-/// The test digit whose features are shown.
-const SHOWN_DIGIT: usize = 0;
 
 pub use table_page::write_table;
 
@@ -55,8 +54,9 @@ pub struct Report<'a> {
 /// What is measured for the page alone.
 struct Measured {
     metrics: Vec<EpochMetrics>,
+    classes: Vec<String>,
     upright: Vec<Prediction>,
-    srt: Vec<Prediction>,
+    moved: Vec<Prediction>,
     stability: Stability,
     equivariance: EquivarianceResult,
     features: Vec<u8>,
@@ -71,12 +71,38 @@ pub fn write(report: &Report) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// The words for what a run was trained on.
+struct Words {
+    /// One image.
+    image: &'static str,
+    /// The test set out of distribution and what is done to it.
+    moved: TestSet,
+    how_moved: &'static str,
+}
+
+impl Words {
+    fn of(recipe: &Recipe) -> Self {
+        match recipe.photographs {
+            None => Self {
+                image: "digit",
+                moved: TestSet::ScaledRotatedMoved,
+                how_moved: "scaled, rotated, moved",
+            },
+            Some(_) => Self {
+                image: "photograph",
+                moved: TestSet::ScaledRotated,
+                how_moved: "rotated, scaled",
+            },
+        }
+    }
+}
+
 fn measure(report: &Report) -> Result<Measured> {
     let Report { folder, recipe, network, images, .. } = *report;
     let config = recipe.network()?;
-    let digits = Dataset::mnist(Split::Test)?;
-    let look = |set: TestSet| predictions(network, &digits, set, images.min(IMAGES));
-    let few: Vec<usize> = (0..images.min(STABILITY_IMAGES)).collect();
+    let tested = recipe.load(Split::Test)?.images;
+    let some = |count: usize| spread(tested.len(), images.min(count));
+    let look = |set: TestSet| predictions(network, &tested, set, &some(IMAGES));
     let weights = "this run";
     let subject = Subject { network, config: &config, weights };
     let plain = plain_companion(network, &config)?;
@@ -87,13 +113,33 @@ fn measure(report: &Report) -> Result<Measured> {
     ];
     // A plain CNN has itself beside it.
     shown.truncate(if network.equivariance() == Equivariance::None { 1 } else { 2 });
-    let digit = digits.image(SHOWN_DIGIT)?;
+    let run = folder.path().display().to_string();
     Ok(Measured {
         metrics: folder.load_metrics()?,
+        classes: tested.classes().to_vec(),
         upright: look(TestSet::Upright)?,
-        srt: look(TestSet::ScaledRotatedMoved)?,
-        stability: stability(&folder.path().display().to_string(), network, &digits, &few)?,
-        equivariance: measure_equivariance(subject, None, &Scenes::mnist(SCENES)?, PLAN)?,
-        features: feature_picture(&digit, &shown, &[])?,
+        moved: look(Words::of(recipe).moved)?,
+        stability: stability(&run, network, &tested, &some(STABILITY_IMAGES))?,
+        equivariance: measure_equivariance(subject, None, &scenes(recipe, &tested)?, PLAN)?,
+        features: feature_picture(|transform| seen(&tested, 0, transform), &shown, &[])?,
     })
+}
+
+/// Image number `index` under a transform, as the network sees it.
+fn seen(images: &Dataset, index: usize, transform: &Similarity) -> Result<Image> {
+    let Batch { images, shape: [_, h, w, c], .. } = images.batch(&[index], |_| Ok(*transform))?;
+    Ok(Image::new(h, w, c, images)?)
+}
+
+/// `count` numbers, or all, spread over `0..len`: classes may stand one after the other.
+fn spread(len: usize, count: usize) -> Vec<usize> {
+    let count = count.min(len);
+    (0..count).map(|i| i * len / count).collect()
+}
+
+fn scenes(recipe: &Recipe, tested: &Dataset) -> Result<Scenes> {
+    let Some(photographs) = &recipe.photographs else { return Scenes::mnist(DIGIT_SCENES) };
+    let indices = spread(tested.len(), PHOTOGRAPH_SCENES);
+    let images = indices.iter().map(|i| tested.bare(*i)).collect::<Result<_, _>>()?;
+    Scenes::photographs(recipe.data.to_string(), images, photographs.size)
 }

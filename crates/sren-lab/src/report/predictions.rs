@@ -1,4 +1,4 @@
-//! What a network says of single test digits.
+//! What a network says of single test images.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorData};
@@ -10,11 +10,10 @@ use crate::confusion::Confusion;
 use crate::error::Result;
 use crate::evaluation::plain_device;
 
-const CLASSES: usize = 10;
 /// Images at a time.
 const BATCH: usize = 128;
 
-/// One digit and what the network says of it.
+/// One image and what the network says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Prediction {
     /// Its number in the test set.
@@ -29,25 +28,25 @@ pub(super) struct Prediction {
     pub(super) image: Image,
 }
 
-/// The predictions for the first `count` digits of a test set.
+/// The predictions for the images `indices` of a test set.
 pub(super) fn predictions(
     network: &SimResNet,
-    digits: &Dataset,
+    images: &Dataset,
     set: TestSet,
-    count: usize,
+    indices: &[usize],
 ) -> Result<Vec<Prediction>> {
-    let indices: Vec<usize> = (0..digits.len().min(count)).collect();
+    let classes = images.classes().len();
     let mut found = Vec::with_capacity(indices.len());
     let transform = |index: usize| -> sren_data::Result<Similarity> { set.transform(index) };
     for indices in indices.chunks(BATCH) {
-        let batch = digits.batch(indices, transform)?;
+        let batch = images.batch(indices, transform)?;
         let shape @ [n, h, w, c] = batch.shape;
         let data = TensorData::new(batch.images.clone(), shape);
         let logits = network.forward(Tensor::from_data(data, &plain_device()))?;
         let chances: Vec<f32> = softmax(logits, 1).into_data().iter::<f32>().collect();
         for i in 0..n {
-            let of = &chances[i * CLASSES..][..CLASSES];
-            let told = (0..CLASSES).max_by(|a, b| of[*a].total_cmp(&of[*b])).unwrap_or(0);
+            let of = &chances[i * classes..][..classes];
+            let told = (0..classes).max_by(|a, b| of[*a].total_cmp(&of[*b])).unwrap_or(0);
             let pixels = batch.images[i * h * w * c..][..h * w * c].to_vec();
             found.push(Prediction {
                 index: indices[i],
@@ -61,9 +60,9 @@ pub(super) fn predictions(
     Ok(found)
 }
 
-/// How often each digit is taken for each.
-pub(super) fn confusion(predictions: &[Prediction]) -> Result<Confusion> {
-    let mut found = Confusion::new(CLASSES);
+/// How often each class is taken for each.
+pub(super) fn confusion(predictions: &[Prediction], classes: usize) -> Result<Confusion> {
+    let mut found = Confusion::new(classes);
     predictions.iter().try_for_each(|p| found.count(p.label, p.told))?;
     Ok(found)
 }

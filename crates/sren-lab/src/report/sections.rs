@@ -6,7 +6,7 @@ use sren_data::TestSet;
 
 use super::base64::base64;
 use super::predictions::{Prediction, confusion, worst};
-use super::{Measured, Report};
+use super::{Measured, Report, Words};
 use crate::canvas::Canvas;
 use crate::equivariance::{EquivarianceResult, figure};
 use crate::error::Result;
@@ -17,12 +17,16 @@ use crate::training::EpochMetrics;
 
 /// Mistakes shown of each test set.
 const MISTAKES: usize = 16;
+/// Most classes that a matrix is drawn of, and letters of their names above its columns.
+const MATRIX_CLASSES: usize = 40;
+const HEAD_LETTERS: usize = 4;
 
 /// The whole page.
 pub(super) fn page(report: &Report, measured: &Measured) -> Result<String> {
     let recipe = report.recipe;
     let plus = if recipe.augment { "+" } else { "" };
-    let title = format!("{}{plus} on MNIST: {}", recipe.model, recipe.arch);
+    let title = format!("{}{plus} on {}: {}", recipe.model, recipe.data, recipe.arch);
+    let words = Words::of(recipe);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
@@ -30,20 +34,23 @@ pub(super) fn page(report: &Report, measured: &Measured) -> Result<String> {
         escape(&title),
         include_str!("style.css"),
     );
-    page.push_str(&summary(report, &measured.metrics));
-    page.push_str(&table(report));
+    page.push_str(&summary(report, &words, &measured.metrics));
+    page.push_str(&match recipe.photographs {
+        None => table(report),
+        Some(_) => by_class(measured, &words)?,
+    });
     page.push_str(&curves(&measured.metrics));
-    page.push_str(&matrices(measured)?);
-    page.push_str(&stability(measured));
-    page.push_str(&equivariance(&measured.equivariance));
-    page.push_str(&features(measured));
-    page.push_str(&mistakes(measured)?);
+    page.push_str(&matrices(measured, &words)?);
+    page.push_str(&stability(measured, &words));
+    page.push_str(&equivariance(&measured.equivariance, &words));
+    page.push_str(&features(measured, &words));
+    page.push_str(&mistakes(measured, &words)?);
     page.push_str(&repeat(report)?);
     let _ = write!(page, "<footer>sren {}</footer>\n</body></html>\n", env!("CARGO_PKG_VERSION"));
     Ok(page)
 }
 
-fn summary(report: &Report, metrics: &[EpochMetrics]) -> String {
+fn summary(report: &Report, words: &Words, metrics: &[EpochMetrics]) -> String {
     let (recipe, evaluation) = (report.recipe, report.evaluation);
     let follows = match recipe.model.as_str() {
         "sren" => "It follows rotations and scalings of the image.",
@@ -56,15 +63,16 @@ fn summary(report: &Report, metrics: &[EpochMetrics]) -> String {
         false => "upright only",
     };
     let mut text = format!(
-        "<p class=\"soft\">Trained on {} digits, {how}, for {}. {follows}</p>\n\
+        "<p class=\"soft\">Trained on {} {}s, {how}, for {}. {follows}</p>\n\
          <div class=\"facts\">",
         recipe.training_images,
+        words.image,
         if metrics.len() == 1 { "1 epoch".into() } else { format!("{} epochs", metrics.len()) },
     );
     let mut fact = |value: String, name: &str| {
         let _ = write!(text, "<div><b>{value}</b><span>{name}</span></div>");
     };
-    for (set, name) in [("upright", "upright"), ("srt", "scaled, rotated, moved")] {
+    for (set, name) in [("upright", "upright"), (words.moved.name(), words.how_moved)] {
         if let Some(found) = evaluation.sets.get(set) {
             fact(format!("{:.2} %", found.accuracy), name);
         }
@@ -107,6 +115,36 @@ fn table(report: &Report) -> String {
     text
 }
 
+fn by_class(measured: &Measured, words: &Words) -> Result<String> {
+    let mut text = format!(
+        "<h2>Classes</h2>\n<div class=\"scroll\"><table class=\"figures\"><tr><th>per cent</th><th>\
+         upright</th><th>{}</th></tr>",
+        words.how_moved
+    );
+    let count = measured.classes.len();
+    let upright = confusion(&measured.upright, count)?;
+    let moved = confusion(&measured.moved, count)?;
+    let mut row = |style: &str, name: &str, values: [Option<f64>; 2]| {
+        let cell = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
+        let [a, b] = values.map(cell);
+        let name = escape(name);
+        let _ = write!(text, "<tr{style}><td>{name}</td><td>{a}</td><td>{b}</td></tr>");
+    };
+    let all = [&upright, &moved].map(|found| Some(found.accuracy().accuracy));
+    row(" class=\"ours\"", "all", all);
+    let each = upright.by_class().into_iter().zip(moved.by_class());
+    for (class, (upright, moved)) in measured.classes.iter().zip(each) {
+        row("", class, [upright, moved]);
+    }
+    let _ = writeln!(
+        text,
+        "</table></div><p class=\"soft\">{} test photographs; {}: by any angle and 1 to 2.</p>",
+        measured.upright.len(),
+        words.how_moved
+    );
+    Ok(text)
+}
+
 fn curves(metrics: &[EpochMetrics]) -> String {
     let line = |name: &str, value: fn(&EpochMetrics) -> f64, dashed: bool| Series {
         name: name.into(),
@@ -137,28 +175,37 @@ fn pair(a: &LineChart, b: &LineChart) -> String {
     format!("<div class=\"pair\"><figure>{}</figure><figure>{}</figure></div>\n", a.svg(), b.svg())
 }
 
-fn matrices(measured: &Measured) -> Result<String> {
-    let n = measured.upright.len();
+fn matrices(measured: &Measured, words: &Words) -> Result<String> {
+    if measured.classes.len() > MATRIX_CLASSES {
+        return Ok(String::new());
+    }
+    let moved = format!("{} ({})", words.how_moved, words.moved.name());
     Ok(format!(
-        "<h2>Confusion</h2>\n<p class=\"soft\">The first {n} test digits. Rows: what the digit is; \
-         columns: what the network takes it for.</p><div class=\"pair\">{}{}</div>\n",
-        matrix("upright", &measured.upright)?,
-        matrix("scaled, rotated and moved (SRT)", &measured.srt)?,
+        "<h2>Confusion</h2>\n<p class=\"soft\">{} test {}s. Rows: what it is; columns: what the \
+         network takes it for.</p><div class=\"pair\">{}{}</div>\n",
+        measured.upright.len(),
+        words.image,
+        matrix("upright", &measured.upright, &measured.classes)?,
+        matrix(&moved, &measured.moved, &measured.classes)?,
     ))
 }
 
-fn matrix(name: &str, predictions: &[Prediction]) -> Result<String> {
-    let mut text = format!("<table class=\"confusion\"><caption>{name}</caption><tr><th></th>");
-    (0..10).for_each(|digit| {
-        let _ = write!(text, "<th>{digit}</th>");
-    });
-    for (digit, row) in confusion(predictions)?.counts().iter().enumerate() {
-        let _ = write!(text, "</tr><tr><th>{digit}</th>");
+fn matrix(name: &str, predictions: &[Prediction], classes: &[String]) -> Result<String> {
+    let mut text = format!(
+        "<div class=\"scroll\"><table class=\"confusion\"><caption>{name}</caption><tr><th></th>"
+    );
+    for class in classes {
+        let head: String = class.chars().take(HEAD_LETTERS).collect();
+        let _ = write!(text, "<th title=\"{}\">{}</th>", escape(class), escape(&head));
+    }
+    let found = confusion(predictions, classes.len())?;
+    for (class, row) in found.counts().iter().enumerate() {
+        let _ = write!(text, "</tr><tr><th>{}</th>", escape(&classes[class]));
         let all = row.iter().sum::<usize>().max(1) as f64;
         for (told, count) in row.iter().enumerate() {
             // Mistakes are few: their colour grows faster.
             let share = *count as f64 / all;
-            let (colour, share) = match told == digit {
+            let (colour, share) = match told == class {
                 true => ("59,130,214", 0.65 * share),
                 false => ("224,120,47", (4.0 * share).min(0.9)),
             };
@@ -166,32 +213,35 @@ fn matrix(name: &str, predictions: &[Prediction]) -> Result<String> {
             let _ = write!(text, "<td style=\"background:rgba({colour},{share:.3})\">{shown}</td>");
         }
     }
-    text.push_str("</tr></table>");
+    text.push_str("</tr></table></div>");
     Ok(text)
 }
 
-fn stability(measured: &Measured) -> String {
+fn stability(measured: &Measured, words: &Words) -> String {
     let runs = std::slice::from_ref(&measured.stability);
     format!(
-        "<h2>Stability</h2>\n<p class=\"soft\">Accuracy of {} test digits, all turned or scaled \
-         alike. From a scale of about 2 on, digits leave their canvas.</p>{}",
+        "<h2>Stability</h2>\n<p class=\"soft\">Accuracy of {} test {image}s, all turned or scaled \
+         alike. From a scale of about {} on, {image}s leave their canvas.</p>{}",
         measured.stability.images,
-        pair(&angle_chart(runs), &scale_chart(runs))
+        if words.image == "digit" { "2" } else { "1.5" },
+        pair(&angle_chart(runs), &scale_chart(runs)),
+        image = words.image,
     )
 }
 
-fn equivariance(result: &EquivarianceResult) -> String {
+fn equivariance(result: &EquivarianceResult, words: &Words) -> String {
     let beside = match &result.cnn {
         Some(cnn) => format!(" CNN: {}.", escape(&cnn.weights)),
         None => String::new(),
     };
     let mut text = format!(
         "<h2>Equivariance</h2>\n<p class=\"soft\">How far features are from moving with the image: \
-         |F(Tx)(Tp) - F(x)(p)| / |F(x)|, on {} digits, within {} pixels of the centre. 0 is \
+         |F(Tx)(Tp) - F(x)(p)| / |F(x)|, on {} {}s, within {} pixels of the centre. 0 is \
          equivariant, about 1 unrelated.{beside}</p>{}<div class=\"scroll\"><table \
          class=\"figures\"><tr><th>layer</th><th>rotation</th><th>scale 0.7 to 1.4</th><th>both\
          </th><th>90 degrees</th></tr>",
         result.images,
+        words.image,
         result.radius,
         pair(&result.angle_chart(), &result.scale_chart())
     );
@@ -209,17 +259,18 @@ fn equivariance(result: &EquivarianceResult) -> String {
     text
 }
 
-fn features(measured: &Measured) -> String {
+fn features(measured: &Measured, words: &Words) -> String {
     let beside = match measured.equivariance.cnn {
         Some(_) => " The CNN has the same weights, without frames.",
         None => "",
     };
     format!(
-        "<h2>Features</h2>\n<p class=\"soft\">The same digit turned and scaled, the local frames \
+        "<h2>Features</h2>\n<p class=\"soft\">The same {image} turned and scaled, the local frames \
          if there are any, and the features turned and scaled back (three channels as red, green \
          and blue). What is equivariant looks the same in every column.{beside}</p><div class=\"scroll\"><img class=\"picture\" alt=\"features of a transformed \
-         digit, transformed back\" src=\"{}\"></div>\n",
-        picture(&measured.features)
+         {image}, transformed back\" src=\"{}\"></div>\n",
+        picture(&measured.features),
+        image = words.image,
     )
 }
 
@@ -227,9 +278,10 @@ fn picture(png: &[u8]) -> String {
     format!("data:image/png;base64,{}", base64(png))
 }
 
-fn mistakes(measured: &Measured) -> Result<String> {
+fn mistakes(measured: &Measured, words: &Words) -> Result<String> {
     let mut text = String::from("<h2>Worst mistakes</h2>\n");
-    for (name, predictions) in [("Upright", &measured.upright), ("SRT", &measured.srt)] {
+    let moved = words.moved.name().to_uppercase();
+    for (name, predictions) in [("Upright", &measured.upright), (&moved, &measured.moved)] {
         let found = worst(predictions, MISTAKES);
         let wrong = predictions.iter().filter(|p| p.told != p.label).count();
         let _ = write!(
@@ -239,13 +291,16 @@ fn mistakes(measured: &Measured) -> Result<String> {
         );
         for mistake in found {
             let png = Canvas::enlarge(&mistake.image, 2, [0.0, 1.0]).png()?;
-            let Prediction { index, label, told, probability, .. } = mistake;
+            let [label, told] =
+                [mistake.label, mistake.told].map(|class| escape(&measured.classes[class]));
             let _ = write!(
                 text,
-                "<figure><img alt=\"a {label} taken for a {told}\" src=\"{}\"><figcaption>{label} \
-                 taken for <b>{told}</b><br>{:.0} %, digit {index}</figcaption></figure>",
+                "<figure><img alt=\"{label} taken for {told}\" src=\"{}\"><figcaption>{label} \
+                 taken for <b>{told}</b><br>{:.0} %, {} {}</figcaption></figure>",
                 picture(&png),
-                100.0 * probability
+                100.0 * mistake.probability,
+                words.image,
+                mistake.index
             );
         }
         text.push_str("</div>\n");

@@ -20,12 +20,13 @@ pub struct Presentation {
 }
 
 impl Presentation {
-    /// The image, upright, as the network sees it: by way of bytes, as in training.
-    pub fn show(&self, image: &Image) -> Result<Image> {
+    /// The image, transformed about its centre, as the network sees it: by way of bytes, as in
+    /// training.
+    pub fn show(&self, image: &Image, transform: &Similarity) -> Result<Image> {
         let (side, channels) = (self.fit.side, self.fit.channels);
         let data = self.fit.bytes(image)?.iter().map(|v| f32::from(*v) / 255.0).collect();
         let fitted = Image::new(side, side, channels, data)?;
-        Ok(self.mount.show(&fitted, &Similarity::IDENTITY)?)
+        Ok(self.mount.show(&fitted, transform)?)
     }
 }
 

@@ -59,10 +59,6 @@ impl SimBlockConfig {
     /// A new block on `device`.
     pub fn init(&self, device: &Device) -> Result<SimBlock> {
         let [c_in, c_out] = self.channels;
-        if !(0.0..1.0).contains(&self.dropout) {
-            let expected = "a dropout in 0..1";
-            return Err(Error::shape("SimBlockConfig::init", expected, self.dropout.to_string()));
-        }
         let conv = |c: usize, stride: usize| {
             SimConv2dConfig::new([c, c_out], 3)
                 .with_stride(stride)
@@ -81,12 +77,20 @@ impl SimBlockConfig {
         Ok(SimBlock {
             conv1: conv(c_in, self.stride)?,
             norm1: norm(true)?,
-            dropout: (self.dropout > 0.0).then(|| DropoutConfig::new(self.dropout).init()),
+            dropout: dropout(self.dropout, "SimBlockConfig::init")?,
             conv2: conv(c_out, 1)?,
             norm2: norm(true)?,
             shortcut,
         })
     }
+}
+
+/// The layer that drops `part` of what passes it, where that is any.
+pub(super) fn dropout(part: f64, operation: &'static str) -> Result<Option<Dropout>> {
+    if !(0.0..1.0).contains(&part) {
+        return Err(Error::shape(operation, "a dropout in 0..1", part.to_string()));
+    }
+    Ok((part > 0.0).then(|| DropoutConfig::new(part).init()))
 }
 
 impl SimBlock {
@@ -98,7 +102,10 @@ impl SimBlock {
         // [n, h, w, c_in] -> [n, h / stride, w / stride, c_out]
         let y = self.conv1.forward(x.clone(), &taps)?;
         let y = self.norm1.forward(y, &mask)?;
-        let y = self.dropout.as_ref().map_or(y.clone(), |dropout| dropout.forward(y));
+        let y = match &self.dropout {
+            Some(dropout) => dropout.forward(y),
+            None => y,
+        };
         let y = self.conv2.forward(y, &self.conv2.taps(frames, &out)?)?;
         let x = match &self.shortcut {
             None => x,

@@ -2,11 +2,11 @@
 
 use burn::config::Config;
 use burn::module::Module;
-use burn::nn::{Linear, LinearConfig};
+use burn::nn::{Dropout, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use sren_math::Grid;
 
-use super::block::{SimBlock, SimBlockConfig};
+use super::block::{SimBlock, SimBlockConfig, dropout};
 use crate::error::{Error, Result};
 use crate::{
     Equivariance, Frames, MaskedBatchNorm, MaskedBatchNormConfig, PoseEstimator,
@@ -68,6 +68,9 @@ pub struct SimResNetConfig {
     /// Part of the values in every block that training drops.
     #[config(default = 0.0)]
     pub dropout: f64,
+    /// Part of the pooled features that training drops before the head.
+    #[config(default = 0.0)]
+    pub head_dropout: f64,
     /// What becomes of the features before the head.
     #[config(default = "Pool::Mean")]
     pub pool: Pool,
@@ -89,6 +92,8 @@ pub struct SimResNet {
     pub norm: MaskedBatchNorm,
     /// The residual blocks.
     pub blocks: Vec<SimBlock>,
+    /// Before the head, in training.
+    pub head_dropout: Option<Dropout>,
     /// From pooled features to classes.
     pub head: Linear,
     #[module(skip)]
@@ -140,6 +145,7 @@ impl SimResNetConfig {
             stem,
             norm: MaskedBatchNormConfig::new(self.stem_channels).with_relu(true).init(device)?,
             blocks,
+            head_dropout: dropout(self.head_dropout, OPERATION)?,
             head: LinearConfig::new(pooled, self.classes).init(device),
             equivariance: self.equivariance,
             pool: self.pool,
@@ -240,6 +246,10 @@ impl SimResNet {
             Pool::MaxMean => {
                 Tensor::cat(vec![pool::global_max(x.clone())?, pool::gated_mean(x, gate)?], 1)
             }
+        };
+        let pooled = match &self.head_dropout {
+            Some(dropout) => dropout.forward(pooled),
+            None => pooled,
         };
         Ok(self.head.forward(pooled))
     }

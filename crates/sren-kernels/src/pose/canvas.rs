@@ -69,38 +69,68 @@ impl<'a> Images<'a> {
     }
 }
 
-/// One image as luminance `[height, stride, columns]`: column x is at phase `(x + pad) % stride`,
-/// place `(x + pad) / stride`; the padding on both sides is zero.
-pub(super) struct Canvas {
-    values: Vec<f32>,
+/// How canvases of one size are held: luminance `[height, stride, columns]`, column x at phase
+/// `(x + pad) % stride`, place `(x + pad) / stride`, with zeros on both sides.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
     stride: usize,
     columns: usize,
     pad: usize,
 }
 
+impl Layout {
+    /// Canvases from which rows of places can be read that start at any pixel of a kernel within
+    /// `reach` pixels of the image.
+    pub(super) fn new(images: &Images, stride: usize, reach: usize) -> Self {
+        let columns = (images.width + 2 * reach).div_ceil(stride) + LANES;
+        Self { stride, columns, pad: reach }
+    }
+
+    /// Where the pixel `dy` rows down in column `x >= -pad` lies, counted from the start of a row.
+    pub(super) fn start(&self, dy: i32, x: i32) -> isize {
+        let padded = (x + self.pad as i32) as usize;
+        let line = dy as isize * self.stride as isize + (padded % self.stride) as isize;
+        line * self.columns as isize + (padded / self.stride) as isize
+    }
+}
+
+/// One image, above the level of its border.
+pub(super) struct Canvas {
+    values: Vec<f32>,
+    layout: Layout,
+}
+
+/// No place of any canvas, nor is one soon after it.
+pub(super) const NOWHERE: isize = isize::MAX / 2;
+
+/// Pixels outside of the image.
+const BLANK: Row = [0.0; LANES];
+
 impl Canvas {
-    /// Image `index` of the batch, padded so that a row of places from any pixel of a kernel within
-    /// `reach` pixels of the image can be read.
-    pub(super) fn new(images: &Images, index: usize, stride: usize, reach: usize) -> Self {
+    /// Image `index` of the batch.
+    pub(super) fn new(images: &Images, index: usize, layout: Layout) -> Self {
         let pixels = images.height * images.width * images.channels;
         let grey = luminance(&images.data[index * pixels..][..pixels], images.channels);
         let level = border_mean(&grey, images.height, images.width) as f32;
-        let columns = (images.width + 2 * reach).div_ceil(stride) + LANES;
+        let Layout { stride, columns, pad } = layout;
         let mut values = vec![0.0; images.height * stride * columns];
         for (y, line) in grey.chunks_exact(images.width).enumerate() {
             for (x, v) in line.iter().enumerate() {
-                let padded = x + reach;
+                let padded = x + pad;
                 values[(y * stride + padded % stride) * columns + padded / stride] = v - level;
             }
         }
-        Self { values, stride, columns, pad: reach }
+        Self { values, layout }
     }
 
-    /// The places of row `y`, every `stride`-th pixel from column `x >= -pad`.
+    /// Where row `y` starts.
+    pub(super) fn row_start(&self, y: isize) -> isize {
+        y * (self.layout.stride * self.layout.columns) as isize
+    }
+
+    /// The places from one on; blank above and below the image.
     #[inline(always)]
-    pub(super) fn row(&self, y: usize, x: i32) -> &Row {
-        let padded = (x + self.pad as i32) as usize;
-        let start = (y * self.stride + padded % self.stride) * self.columns + padded / self.stride;
-        self.values[start..].first_chunk().expect("padded by a row beyond the reach")
+    pub(super) fn row(&self, start: isize) -> &Row {
+        self.values.get(start as usize..).and_then(|row| row.first_chunk()).unwrap_or(&BLANK)
     }
 }

@@ -5,7 +5,7 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use sren_math::{Grid, Peak, Pose, PoseReading, PoseSpec};
 
-use super::canvas::{Canvas, Images, LANES, Row};
+use super::canvas::{Canvas, Images, LANES, Layout, NOWHERE, Row};
 use super::field::PoseField;
 use super::rings::{Offset, Orbit, kernel};
 use crate::error::{KernelError, Result};
@@ -13,8 +13,13 @@ use crate::error::{KernelError, Result};
 /// Template weights below this part of the largest at the same scale are left out.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// The pixels outside of the image.
-const BLANK: Row = [0.0; LANES];
+/// An orbit of a kernel on canvases of one size.
+struct Place {
+    /// Where its pixels lie on a canvas, counted from the start of the position's row,
+    starts: [isize; 4],
+    /// and the weight of the first.
+    weight: [f32; 2],
+}
 
 /// A pose estimator made ready for one grid of positions.
 #[derive(Debug, Clone)]
@@ -81,10 +86,19 @@ impl PosePlan {
             ));
         }
         let poses = self.spec.params().poses;
-        let canvases: Vec<Canvas> = (0..images.batch)
-            .into_par_iter()
-            .map(|i| Canvas::new(images, i, self.stride, self.reach))
+        let layout = Layout::new(images, self.stride, self.reach);
+        let start = |pixel: Option<Offset>| match pixel {
+            Some([dy, dx]) => layout.start(dy, self.first[0] + dx),
+            None => NOWHERE,
+        };
+        let place = |orbit: &Orbit| Place { starts: orbit.pixels.map(start), weight: orbit.weight };
+        let places: Vec<Vec<Vec<Place>>> = self
+            .kernels
+            .iter()
+            .map(|rings| rings.iter().map(|orbits| orbits.iter().map(place).collect()).collect())
             .collect();
+        let canvases: Vec<Canvas> =
+            (0..images.batch).into_par_iter().map(|i| Canvas::new(images, i, layout)).collect();
         let (rows, width) = (images.batch * self.grid.height, self.grid.width);
         let mut scale = vec![1.0; rows * width * poses];
         let mut angle = vec![0.0; rows * width * poses];
@@ -101,7 +115,7 @@ impl PosePlan {
                 |work, (row, (((scale, angle), weight), confidence))| {
                     let canvas = &canvases[row / self.grid.height];
                     for start in (0..width).step_by(LANES) {
-                        work.respond(self, canvas, images, row % self.grid.height, start);
+                        work.respond(self, &places, canvas, row % self.grid.height, start);
                         for column in start..width.min(start + LANES) {
                             confidence[column] = work.read(self, column - start) as f32;
                             for (j, reading) in work.readings.iter().enumerate() {
@@ -155,35 +169,24 @@ impl Workspace {
     fn respond(
         &mut self,
         plan: &PosePlan,
+        places: &[Vec<Vec<Place>>],
         canvas: &Canvas,
-        images: &Images,
         row: usize,
         start: usize,
     ) {
-        let y = plan.first[1] + (row * plan.stride) as i32;
-        let x = plan.first[0] + (start * plan.stride) as i32;
-        let span = (LANES * plan.stride) as i32;
-        let pixels = |[dy, dx]: Offset| {
-            let (y, x) = (y + dy, x + dx);
-            let seen = y >= 0 && y < images.height as i32 && x > -span && x < images.width as i32;
-            seen.then(|| canvas.row(y as usize, x))
-        };
+        let y = plan.first[1] as isize + (row * plan.stride) as isize;
+        let own = canvas.row_start(y) + start as isize;
         let angular = &plan.spec.params().template.angular;
-        for ((kernels, responses), (k, _)) in
-            plan.kernels.iter().zip(&mut self.responses).zip(angular)
-        {
-            for (orbits, harmonic) in kernels.iter().zip(&mut self.harmonics) {
-                // Orbits with a pixel of the image, somewhere in this row.
-                let visible = orbits.iter().filter_map(|orbit| {
-                    let rows = orbit.pixels.map(pixels);
-                    let seen = rows.iter().any(Option::is_some);
-                    seen.then(|| (rows.map(|row| row.unwrap_or(&BLANK)), orbit.re, orbit.im))
-                });
+        for ((rings, responses), (k, _)) in places.iter().zip(&mut self.responses).zip(angular) {
+            for (places, harmonic) in rings.iter().zip(&mut self.harmonics) {
+                let pixels = places
+                    .iter()
+                    .map(|place| (place.starts.map(|start| canvas.row(own + start)), place.weight));
                 match k % 4 {
-                    0 => correlate::<0>(visible, harmonic),
-                    1 => correlate::<1>(visible, harmonic),
-                    2 => correlate::<2>(visible, harmonic),
-                    _ => correlate::<3>(visible, harmonic),
+                    0 => correlate::<0>(pixels, harmonic),
+                    1 => correlate::<1>(pixels, harmonic),
+                    2 => correlate::<2>(pixels, harmonic),
+                    _ => correlate::<3>(pixels, harmonic),
                 }
             }
             combine(&plan.bands, &self.harmonics, responses);
@@ -218,23 +221,23 @@ impl Workspace {
 /// quarter turn makes p1 of p0 and so on: every sum below then has the same terms in the same order,
 /// or all of them negated.
 fn correlate<'a, const K: u8>(
-    orbits: impl Iterator<Item = ([&'a Row; 4], f32, f32)>,
+    orbits: impl Iterator<Item = ([&'a Row; 4], [f32; 2])>,
     out: &mut [Row; 2],
 ) {
     #[inline(always)]
     fn body<'a, const K: u8, const FMA: bool>(
-        orbits: impl Iterator<Item = ([&'a Row; 4], f32, f32)>,
+        orbits: impl Iterator<Item = ([&'a Row; 4], [f32; 2])>,
         out: &mut [Row; 2],
     ) {
         let [mut re, mut im] = [[0.0f32; LANES]; 2];
-        for (pixels, wr, wi) in orbits {
+        for ([p0, p1, p2, p3], [wr, wi]) in orbits {
             for lane in 0..LANES {
-                let [p0, p1, p2, p3] = pixels.map(|row| row[lane]);
-                let [a, b] = match K {
-                    0 => [(p0 + p2) + (p1 + p3), 0.0],
-                    1 => [p0 - p2, p3 - p1],
-                    2 => [(p0 + p2) - (p1 + p3), 0.0],
-                    _ => [p0 - p2, p1 - p3],
+                let (p0, p1, p2, p3) = (p0[lane], p1[lane], p2[lane], p3[lane]);
+                let (a, b) = match K {
+                    0 => ((p0 + p2) + (p1 + p3), 0.0),
+                    1 => (p0 - p2, p3 - p1),
+                    2 => ((p0 + p2) - (p1 + p3), 0.0),
+                    _ => (p0 - p2, p1 - p3),
                 };
                 re[lane] = multiply_add::<FMA>(-wi, b, multiply_add::<FMA>(wr, a, re[lane]));
                 im[lane] = multiply_add::<FMA>(wi, a, multiply_add::<FMA>(wr, b, im[lane]));
@@ -246,7 +249,7 @@ fn correlate<'a, const K: u8>(
     {
         #[target_feature(enable = "avx2,fma")]
         fn fast<'a, const K: u8>(
-            orbits: impl Iterator<Item = ([&'a Row; 4], f32, f32)>,
+            orbits: impl Iterator<Item = ([&'a Row; 4], [f32; 2])>,
             out: &mut [Row; 2],
         ) {
             body::<K, true>(orbits, out);

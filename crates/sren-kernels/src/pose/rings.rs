@@ -12,17 +12,14 @@ use sren_math::Ring;
 /// Where a pixel lies from the position's own: rows down, columns right.
 pub(super) type Offset = [i32; 2];
 
-/// No pixel of any image.
-const NOWHERE: Offset = [i32::MIN / 2; 2];
-
 /// The four pixels that quarter turns about the position map onto each other, and the complex weight
 /// of the first; the others' is that of the first times `(-i)^k`, `(-i)^2k`, `(-i)^3k`. Summed
 /// orbit by orbit, the harmonics of an image and of its quarter turn agree to the last bit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Orbit {
-    pub(super) pixels: [Offset; 4],
-    pub(super) re: f32,
-    pub(super) im: f32,
+    /// Only the first, where quarter turns do not map pixels onto pixels.
+    pub(super) pixels: [Option<Offset>; 4],
+    pub(super) weight: [f32; 2],
 }
 
 /// The kernel of harmonic `k` on `ring`, for positions that lie `fraction` (x, y) beyond a pixel.
@@ -41,12 +38,12 @@ pub(super) fn kernel(ring: &Ring, k: u32, fraction: [f64; 2]) -> Vec<Orbit> {
             }
             // The pixel that a position lies on is all four of its orbit, and counts once.
             let once = if second == pixel { 0.25 } else { 1.0 };
-            (pixels, weight * once)
+            (pixels.map(Some), weight * once)
         } else {
-            ([pixel, NOWHERE, NOWHERE, NOWHERE], weight)
+            ([Some(pixel), None, None, None], weight)
         };
         if weight.norm() > 0.0 {
-            orbits.push(Orbit { pixels, re: weight.re as f32, im: weight.im as f32 });
+            orbits.push(Orbit { pixels, weight: [weight.re as f32, weight.im as f32] });
         }
     }
     orbits

@@ -11,7 +11,7 @@ fn sren(arguments: &[&str]) -> String {
 }
 
 /// What `sren eval --images 1000` printed when the network was trained.
-const PUBLISHED: [(&str, f64); 4] = [("upright", 97.5), ("r", 96.6), ("s", 97.4), ("srt", 96.9)];
+const PUBLISHED: [(&str, f64); 4] = [("upright", 97.1), ("r", 96.1), ("s", 97.0), ("srt", 96.7)];
 
 #[test]
 fn it_is_as_accurate_as_published_on_a_sample_of_the_test_sets() {

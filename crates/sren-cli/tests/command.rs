@@ -1,39 +1,10 @@
 //! The real binary, as a user runs it: results, errors and exit codes.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-use serde_json::Value;
+use std::path::Path;
 
-fn sren(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sren")).args(arguments).output().unwrap()
-}
-
-/// A new empty folder for one test.
-fn folder(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// The command fails with code 1 and one line that holds all of `parts`.
-fn assert_fails(arguments: &[&str], parts: &[&str]) {
-    let output = sren(arguments);
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
-    assert!(error.starts_with("error: "), "{error}");
-    for part in parts {
-        assert!(error.contains(part), "{error:?} does not say {part:?}");
-    }
-    assert!(output.stdout.is_empty());
-}
+use support::{assert_fails, folder, json, sren};
 
 #[test]
 fn pose_draws_a_bundled_digit() {

@@ -1,43 +1,14 @@
 //! The laboratory as a user runs it: equivariance, stability, pictures and the report of a run.
 
+mod support;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
-
-fn sren(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sren")).args(arguments).output().unwrap()
-}
-
-/// A path for one test with nothing there.
-fn nothing(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{test}"));
-    let _ = fs::remove_dir_all(&path);
-    path
-}
-
-fn succeeds(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_str(&succeeds(output)).unwrap()
-}
-
-/// The command fails with code 1 and one line that holds all of `parts`.
-fn assert_fails(arguments: &[&str], parts: &[&str]) {
-    let output = sren(arguments);
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
-    for part in parts {
-        assert!(error.contains(part), "{error:?} does not say {part:?}");
-    }
-    assert!(output.stdout.is_empty());
-}
+use support::{assert_fails, json, nothing, sren, succeeds};
 
 /// A run that takes seconds, made once for all tests.
 fn run() -> &'static str {
@@ -194,7 +165,7 @@ fn a_run_has_a_report_that_needs_nothing_else() {
         "<h2>Worst mistakes</h2>",
         "SREN of the paper",
         "92.30",
-        "The first 24 test digits",
+        "24 test digits. Rows",
         "prefers-color-scheme:dark",
         "sren train --preset quick --images 192",
         "stem_kappa = ",

@@ -1,46 +1,14 @@
 //! Training as a user runs it: it learns, goes on where it stopped, and names what is broken.
 
+mod support;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sren"));
-    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn sren(arguments: &[&str]) -> Output {
-    command(arguments).output().unwrap()
-}
-
-/// A path for one test with nothing there.
-fn nothing(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = fs::remove_dir_all(&path);
-    path
-}
-
-fn succeeds(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-/// The command fails with code 1 and one last line that holds all of `parts`.
-fn assert_fails(arguments: &[&str], parts: &[&str]) {
-    let output = sren(arguments);
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    let errors: Vec<&str> = error.lines().filter(|line| line.starts_with("error: ")).collect();
-    assert_eq!((errors.len(), error.lines().last()), (1, errors.first().copied()), "{error}");
-    for part in parts {
-        assert!(error.contains(part), "{error:?} does not say {part:?}");
-    }
-    assert!(output.stdout.is_empty());
-}
+use support::{assert_fails, command, nothing, sren, succeeds};
 
 /// A run that takes seconds; the seed and thread count are the same for all.
 fn tiny(out: &str) -> Vec<&str> {
@@ -211,6 +179,6 @@ fn wrong_usage_is_code_2_and_wrong_recipes_are_named() {
     assert_fails(&["train", "--epochs", "0", "--out", out], &["at least 1 epoch"]);
     assert_fails(&["train", "--config", "no/such.toml", "--out", out], &["no/such.toml"]);
     assert_fails(&["train", "--images", "60000", "--out", out], &["training split"]);
-    assert_fails(&["train", "--resume", out], &["config.toml"]);
+    assert_fails(&["train", "--resume", out], &["expected the folder of a run, got nothing there"]);
     assert!(!Path::new(out).exists());
 }

@@ -110,18 +110,26 @@ impl Train {
             }
         };
         let done = with_threads(self.threads, work)?;
+        let shown = match done {
+            Ok(Some((report, folder))) => self.show(&report, &folder),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
         left_out(&broken);
-        done?.map_or(Ok(()), |(report, folder)| {
-            print(&report.text())?;
-            let evaluation = match &report {
-                Report::Digits(evaluation) => evaluation.clone(),
-                Report::Photographs(evaluation) => evaluation.into(),
-            };
-            let write = || write_page(&folder, &evaluation, self.test_images.into());
-            let path = with_threads(self.threads, write)??;
-            eprintln!("report: {}", path.display());
-            Ok(())
-        })
+        shown
+    }
+
+    /// Prints what was found and writes the run's page.
+    fn show(&self, report: &Report, folder: &RunFolder) -> Result<(), Failure> {
+        print(&report.text())?;
+        let evaluation = match report {
+            Report::Digits(evaluation) => evaluation.clone(),
+            Report::Photographs(evaluation) => evaluation.into(),
+        };
+        let write = || write_page(folder, &evaluation, self.test_images.into());
+        let path = with_threads(self.threads, write)??;
+        eprintln!("report: {}", path.display());
+        Ok(())
     }
 
     /// The run, its images read; files that cannot be read go to `broken`.

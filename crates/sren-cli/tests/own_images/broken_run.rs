@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::{assert_fails, text};
 
 /// A run from someone else: whatever is wrong with its files is named.
-pub(crate) fn broken_runs(path: &Path) {
+pub(crate) fn broken_runs(data: &Path, path: &Path) {
     let run = text(path);
     let predict = ["predict", run, "x.png"];
     let (model, config) = (path.join("model.safetensors"), path.join("config.toml"));
@@ -51,7 +51,6 @@ pub(crate) fn broken_runs(path: &Path) {
     assert_fails(&predict, &["config.toml", "expected a recipe"]);
     fs::write(&config, recipe).unwrap();
     // The images of the run are gone, or others.
-    let data = path.with_file_name("own-folder");
     fs::remove_file(data.join("train/bar/00.png")).unwrap();
     let resume = ["train", "--resume", run];
     assert_fails(&resume, &["expected the 39 training images of the run, got 38"]);
@@ -59,6 +58,6 @@ pub(crate) fn broken_runs(path: &Path) {
     assert_fails(&["eval", run], &["the same classes in train and test"]);
     fs::rename(data.join("train/bar"), data.join("train/baz")).unwrap();
     assert_fails(&["eval", run], &["the 2 classes of the run"]);
-    fs::remove_dir_all(&data).unwrap();
-    assert_fails(&["eval", run], &["own-folder"]);
+    fs::remove_dir_all(data).unwrap();
+    assert_fails(&["eval", run], &[text(data)]);
 }

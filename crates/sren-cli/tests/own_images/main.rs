@@ -5,12 +5,16 @@ mod predict;
 mod refused;
 mod resume;
 mod stl10;
+#[path = "../support/mod.rs"]
 mod support;
+mod written;
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
-use support::{nothing, said, split_folder, sren, succeeds, text, train};
+use support::{json, nothing, said, sren, succeeds, text};
+use written::{split_folder, train};
 
 #[test]
 fn from_folder_to_prediction() {
@@ -53,6 +57,26 @@ fn from_folder_to_prediction() {
     let ranges = succeeds(&sren(&ranges));
     assert!(ranges.contains("angles -20 to 20 scales 1 to 1.2"), "{ranges}");
 
+    looked_at(&folder, &path);
     predict::predicts(&folder, run);
-    broken_run::broken_runs(&path);
+    broken_run::broken_runs(&folder, &path);
+}
+
+/// The laboratory takes networks for colour images as well.
+fn looked_at(data: &Path, path: &Path) {
+    let run = text(path);
+    let page = fs::read_to_string(path.join("report.html")).unwrap();
+    for part in
+        ["<h2>Classes</h2>", "Worst mistakes", "data:image/png", "blob", "12 test photographs"]
+    {
+        assert!(page.contains(part), "report.html does not say {part:?}");
+    }
+    let images = text(data);
+    let measured = ["equivariance", run, "--images", images, "--count", "1", "--positions", "1"];
+    let measured = json(&sren(&[&measured[..], &["--angles", "4", "--json"]].concat()));
+    assert!(measured["worst"]["rot90"].as_f64().unwrap() < 1e-6, "{measured}");
+    assert!(measured["cnn"]["worst"]["rot90"].as_f64().unwrap() > 0.01, "{measured}");
+    let image = data.join("test/blob/30.png");
+    succeeds(&sren(&["visualize", run, text(&image), "-o", run]));
+    assert!(image::open(path.join("visualize.png")).unwrap().width() > 900);
 }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{assert_fails, nothing, sren, text, write_image};
+use crate::support::{assert_fails, nothing, sren, text};
+use crate::written::write_image;
 
 #[test]
 fn folders_that_cannot_be_trained_on_are_named() {
@@ -14,23 +15,23 @@ fn folders_that_cannot_be_trained_on_are_named() {
         assert!(!out.exists());
     };
     let folder = nothing("empty");
-    fails(&folder, &["own-empty", "No such file"]);
+    fails(&folder, &["own_images-empty", "No such file"]);
     fs::create_dir_all(&folder).unwrap();
-    fails(&folder, &["own-empty", "2 to 10000 folders", "got 0"]);
+    fails(&folder, &["own_images-empty", "2 to 10000 folders", "got 0"]);
     let file = folder.join("file");
     fs::write(&file, b"x").unwrap();
     fails(&file, &["file"]);
     for class in ["a", "b"] {
         fs::create_dir_all(folder.join(class)).unwrap();
     }
-    fails(&folder, &["own-empty/a", "at least 2 png or jpeg images", "got 0"]);
+    fails(&folder, &["own_images-empty/a", "at least 2 png or jpeg images", "got 0"]);
     for class in ["a", "b"] {
         (0..10).for_each(|i| write_image(&folder.join(class), class, i));
     }
     fs::write(folder.join("a/00.png"), b"x").unwrap();
     fs::write(folder.join("a/03.png"), b"x").unwrap();
     fs::write(folder.join("b/00.png"), b"x").unwrap();
-    fails(&folder, &["own-empty", "at most 5 % of the files broken", "the first: "]);
+    fails(&folder, &["own_images-empty", "at most 5 % of the files broken", "the first: "]);
     fs::create_dir_all(folder.join("train/a")).unwrap();
     fails(&folder, &["train", "2 to 10000 folders", "got 1"]);
 
@@ -69,7 +70,10 @@ fn unreadable(folder: &Path) {
     let _ = fs::remove_dir_all(folder.join("train"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&path).is_err() {
-        assert_fails(&["train", "--data", text(folder)], &["own-empty/a", "ermission denied"]);
+        assert_fails(
+            &["train", "--data", text(folder)],
+            &["own_images-empty/a", "ermission denied"],
+        );
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{command, nothing, said, sren, succeeds, text, train, write_image};
+use crate::support::{command, nothing, said, sren, succeeds, text};
+use crate::written::{train, write_image};
 
 #[test]
 fn a_killed_run_on_a_folder_ends_as_if_it_never_had_been() {

@@ -85,6 +85,10 @@ impl RunFolder {
     pub fn open(path: &Path) -> Result<(Self, Recipe)> {
         let folder = Self { path: path.to_path_buf() };
         let config = folder.file("config.toml");
+        if !config.exists() {
+            let got = if path.exists() { "one without config.toml" } else { "nothing there" };
+            return Err(LabError::unfit(path.display().to_string(), "the folder of a run", got));
+        }
         refuse_pipe(&config)?;
         let recipe = Recipe::read(&config)?;
         Ok((folder, recipe))

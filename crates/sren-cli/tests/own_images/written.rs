@@ -1,51 +1,10 @@
-//! The command, and images that are written for it.
+//! Images that are written for a test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-pub(crate) fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sren"));
-    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-pub(crate) fn sren(arguments: &[&str]) -> Output {
-    command(arguments).output().unwrap()
-}
-
-/// A path for one test with nothing there.
-pub(crate) fn nothing(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("own-{test}"));
-    let _ = fs::remove_dir_all(&path);
-    path
-}
-
-pub(crate) fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-pub(crate) fn succeeds(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-pub(crate) fn said(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// The command fails with code 1 and one last line that holds all of `parts`.
-pub(crate) fn assert_fails(arguments: &[&str], parts: &[&str]) {
-    let output = sren(arguments);
-    let error = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    let errors: Vec<&str> = error.lines().filter(|line| line.starts_with("error: ")).collect();
-    assert_eq!((errors.len(), error.lines().last()), (1, errors.first().copied()), "{error}");
-    for part in parts {
-        assert!(error.contains(part), "{error:?} does not say {part:?}");
-    }
-    assert!(output.stdout.is_empty());
-}
+use crate::support::{nothing, sren};
 
 /// Blobs are soft and red, bars are hard and blue; the kind of file and its size change with `i`.
 pub(crate) fn write_image(folder: &Path, class: &str, i: u32) {

@@ -38,16 +38,16 @@ pub struct Stability {
     pub scale: Vec<StabilityPoint>,
 }
 
-/// Evaluates `network`, of the run called `run`, on the digits `indices` turned and scaled.
+/// Evaluates `network`, of the run called `run`, on the test images `indices` turned and scaled.
 pub fn stability(
     run: &str,
     network: &SimResNet,
-    digits: &Dataset,
+    images: &Dataset,
     indices: &[usize],
 ) -> Result<Stability> {
     let point = |at: f64, scale: f64, angle: f64| -> Result<StabilityPoint> {
         let transform = Similarity::new(scale, angle.to_radians(), [0.0; 2])?;
-        let found = accuracy(network, digits, indices, |_| Ok(transform))?;
+        let found = accuracy(network, images, indices, |_| Ok(transform))?;
         Ok(StabilityPoint { at, accuracy: found.accuracy })
     };
     let angles = (0..360).step_by(ANGLE_STEP).map(|degrees| degrees as f64);

@@ -166,7 +166,7 @@ pub(crate) fn load(path: &Path) -> Result<(SimResNet, Recipe), LabError> {
 }
 
 /// The first `count` of them or, where classes stand one after the other, `count` spread over all.
-fn some(images: &Dataset, count: usize, spread: bool) -> Vec<usize> {
+pub(crate) fn some(images: &Dataset, count: usize, spread: bool) -> Vec<usize> {
     let count = images.len().min(count);
     (0..count).map(|i| if spread { i * images.len() / count } else { i }).collect()
 }

@@ -4,24 +4,25 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use sren_data::{Dataset, Split};
+use sren::models::SimResNet;
+use sren_data::Split;
 use sren_lab::bench::with_threads;
-use sren_lab::training::BUNDLED;
+use sren_lab::training::{BUNDLED, Recipe};
 use sren_lab::{
     LabError, Stability as Found, StabilityPoint, angle_chart, scale_chart, stability, write_whole,
 };
 
-use super::eval::load;
+use super::eval::{load, some};
 use crate::Failure;
 use crate::output::{create_folder, print, print_json};
 
-/// Evaluate trained networks on test digits turned every 15 degrees and scaled by 0.5 to 3.
+/// Evaluate trained networks on their test images turned every 15 degrees and scaled by 0.5 to 3.
 #[derive(Debug, Args)]
 pub(crate) struct Stability {
     /// Folders of runs, a curve each; mnist-sren is the network that comes with the program
     #[arg(default_value = BUNDLED)]
     runs: Vec<PathBuf>,
-    /// Test digits for each point, the first of them
+    /// Test images for each point: the first of them, of your own spread over all
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     images: u16,
     /// Folder for stability.json, angle.svg and scale.svg
@@ -44,15 +45,15 @@ impl Stability {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let work = || -> Result<Vec<Found>, LabError> {
             // All runs are opened before the first is evaluated.
-            let networks = self.runs.iter().map(|path| Ok((path, load(path)?.0)));
-            let networks = networks.collect::<Result<Vec<_>, LabError>>()?;
-            let digits = Dataset::mnist(Split::Test)?;
-            let indices: Vec<usize> = (0..usize::from(self.images)).collect();
-            let one = |(path, network): &(&PathBuf, _)| {
+            let runs = self.runs.iter().map(|path| Ok((path, load(path)?)));
+            let runs = runs.collect::<Result<Vec<_>, LabError>>()?;
+            let one = |(path, (network, recipe)): &(&PathBuf, (SimResNet, Recipe))| {
                 eprintln!("{}", path.display());
-                stability(&path.display().to_string(), network, &digits, &indices)
+                let images = recipe.load(Split::Test)?.images;
+                let indices = some(&images, self.images.into(), recipe.photographs.is_some());
+                stability(&path.display().to_string(), network, &images, &indices)
             };
-            networks.iter().map(one).collect()
+            runs.iter().map(one).collect()
         };
         let runs = with_threads(self.threads, work)??;
         let report = Report { runs: &runs };
@@ -68,8 +69,8 @@ impl Stability {
             return print_json(&report);
         }
         print(&format!(
-            "accuracy in per cent, {} digits\n{}\n{}",
-            self.images,
+            "accuracy in per cent, {} images\n{}\n{}",
+            runs.iter().map(|run| run.images).max().unwrap_or(0),
             table(&runs, "degrees", |run| &run.angle),
             table(&runs, "scale", |run| &run.scale)
         ))

@@ -76,6 +76,8 @@ fn looked_at(data: &Path, path: &Path) {
     let measured = json(&sren(&[&measured[..], &["--angles", "4", "--json"]].concat()));
     assert!(measured["worst"]["rot90"].as_f64().unwrap() < 1e-6, "{measured}");
     assert!(measured["cnn"]["worst"]["rot90"].as_f64().unwrap() > 0.01, "{measured}");
+    let curves = json(&sren(&["stability", run, "--images", "4", "--json"]));
+    assert_eq!(curves["runs"][0]["images"], 4);
     let image = data.join("test/blob/30.png");
     succeeds(&sren(&["visualize", run, text(&image), "-o", run]));
     assert!(image::open(path.join("visualize.png")).unwrap().width() > 900);

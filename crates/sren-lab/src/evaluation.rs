@@ -49,6 +49,12 @@ pub fn accuracy(
     Ok(confusion(network, images, indices, transform)?.accuracy())
 }
 
+/// `count` numbers, or all, spread over `0..len`: classes may stand one after the other.
+pub fn spread(len: usize, count: usize) -> Vec<usize> {
+    let count = count.min(len);
+    (0..count).map(|i| i * len / count).collect()
+}
+
 /// How test images are transformed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Transform {

@@ -42,9 +42,9 @@ pub struct Shown<'a> {
     pub config: &'a SimResNetConfig,
 }
 
-/// The picture (PNG): a column a transform; the inputs that `view` gives for it, of one size, the frames of the first network
-/// that follows anything, then for each of `layers` a row a network. Without names, the first and
-/// the last layer.
+/// The picture (PNG): a column a transform; the inputs that `view` gives for it, of one size, the
+/// frames of the first network that follows anything, then for each of `layers` a row a network.
+/// Without names, the first and the last layer.
 pub fn feature_picture(
     view: impl Fn(&Similarity) -> Result<Image>,
     networks: &[Shown],

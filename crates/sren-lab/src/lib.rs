@@ -30,6 +30,7 @@ pub use dominant_pose::DominantPose;
 pub use error::{LabError, Result};
 pub use evaluation::{
     Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, plain_device,
+    spread,
 };
 pub use features::{Shown, feature_picture};
 pub use interrupt::stop_wish;

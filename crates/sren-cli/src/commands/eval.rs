@@ -10,7 +10,8 @@ use sren_data::{Dataset, RandomTransform, Split, TestSet};
 use sren_lab::bench::with_threads;
 use sren_lab::training::{BUNDLED, Recipe, Trained};
 use sren_lab::{
-    Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion, paper_row,
+    Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion,
+    paper_row, spread,
 };
 
 use super::photograph_table;
@@ -166,9 +167,8 @@ pub(crate) fn load(path: &Path) -> Result<(SimResNet, Recipe), LabError> {
 }
 
 /// The first `count` of them or, where classes stand one after the other, `count` spread over all.
-pub(crate) fn some(images: &Dataset, count: usize, spread: bool) -> Vec<usize> {
-    let count = images.len().min(count);
-    (0..count).map(|i| if spread { i * images.len() / count } else { i }).collect()
+pub(crate) fn some(images: &Dataset, count: usize, over_all: bool) -> Vec<usize> {
+    if over_all { spread(images.len(), count) } else { (0..images.len().min(count)).collect() }
 }
 
 fn summary(network: &SimResNet, recipe: &Recipe, sets: Vec<(String, Accuracy)>) -> Evaluation {

@@ -86,22 +86,24 @@ pub fn measure_equivariance(
     plan: Plan,
 ) -> Result<EquivarianceResult> {
     let transforms = Transforms::new(plan.angles)?;
-    let scenes = &scenes.read_by(config)?;
     let follows = network.equivariance() != Equivariance::None;
-    let measured = survey(network, scenes, &transforms, plan.positions)?;
-    let beside = |network: &SimResNet, weights: &str| -> Result<Companion> {
-        let survey = survey(network, scenes, &transforms, plan.positions)?;
-        Ok(Companion { weights: weights.into(), survey })
+    let errors = |network: &SimResNet, config: &SimResNetConfig| {
+        survey(network, &scenes.read_by(config)?, &transforms, plan.positions)
     };
+    let measured = errors(network, config)?;
     let companion = match cnn {
-        Some(given) => Some(beside(given.network, given.weights)?),
+        Some(given) => Some((given.weights, errors(given.network, given.config)?)),
         None if follows => {
-            Some(beside(&plain_companion(network, config)?, "the same weights, no frames")?)
+            let plain = plain_companion(network, config)?;
+            Some(("the same weights, no frames", errors(&plain, config)?))
         }
         None => None,
     };
+    let companion =
+        companion.map(|(weights, survey)| Companion { weights: weights.into(), survey });
     let some: Vec<_> = transforms.both.iter().step_by(2).copied().collect();
-    let causes = (plan.causes && follows).then(|| causes(network, config, scenes, &some));
+    let causes =
+        (plan.causes && follows).then(|| causes(network, config, &scenes.read_by(config)?, &some));
     Ok(EquivarianceResult {
         data: scenes.name().into(),
         images: scenes.len(),

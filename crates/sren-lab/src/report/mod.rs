@@ -17,7 +17,7 @@ use crate::equivariance::{
     EquivarianceResult, Plan, Scenes, Subject, measure_equivariance, plain_companion,
 };
 use crate::error::Result;
-use crate::evaluation::Evaluation;
+use crate::evaluation::{Evaluation, spread};
 use crate::features::{Shown, feature_picture};
 use crate::stability::{Stability, stability};
 use crate::training::{EpochMetrics, Recipe, RunFolder};
@@ -78,6 +78,8 @@ struct Words {
     /// The test set out of distribution and what is done to it.
     moved: TestSet,
     how_moved: &'static str,
+    /// The scale from which on images leave their canvas, about.
+    too_large: f64,
 }
 
 impl Words {
@@ -87,11 +89,13 @@ impl Words {
                 image: "digit",
                 moved: TestSet::ScaledRotatedMoved,
                 how_moved: "scaled, rotated, moved",
+                too_large: 2.0,
             },
             Some(_) => Self {
                 image: "photograph",
                 moved: TestSet::ScaledRotated,
                 how_moved: "rotated, scaled",
+                too_large: 1.5,
             },
         }
     }
@@ -129,12 +133,6 @@ fn measure(report: &Report) -> Result<Measured> {
 fn seen(images: &Dataset, index: usize, transform: &Similarity) -> Result<Image> {
     let Batch { images, shape: [_, h, w, c], .. } = images.batch(&[index], |_| Ok(*transform))?;
     Ok(Image::new(h, w, c, images)?)
-}
-
-/// `count` numbers, or all, spread over `0..len`: classes may stand one after the other.
-fn spread(len: usize, count: usize) -> Vec<usize> {
-    let count = count.min(len);
-    (0..count).map(|i| i * len / count).collect()
 }
 
 fn scenes(recipe: &Recipe, tested: &Dataset) -> Result<Scenes> {

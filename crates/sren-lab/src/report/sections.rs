@@ -223,7 +223,7 @@ fn stability(measured: &Measured, words: &Words) -> String {
         "<h2>Stability</h2>\n<p class=\"soft\">Accuracy of {} test {image}s, all turned or scaled \
          alike. From a scale of about {} on, {image}s leave their canvas.</p>{}",
         measured.stability.images,
-        if words.image == "digit" { "2" } else { "1.5" },
+        words.too_large,
         pair(&angle_chart(runs), &scale_chart(runs)),
         image = words.image,
     )

@@ -15,30 +15,38 @@ const SPLIT_STREAM: u64 = u64::MAX;
 const ORDER_STREAM: u64 = u64::MAX - 1;
 /// The first of those of pose jitter; the augmentation's begin at 0.
 const JITTER_STREAMS: u64 = 1 << 63;
-/// The first of those of photographs
+/// The first of those of positions
+const POSITION_STREAMS: u64 = 1 << 60;
+/// and of those of photographs
 pub(crate) const PHOTOGRAPH_STREAMS: u64 = 1 << 62;
 /// and of the classes of a folder.
 pub(crate) const FOLDER_STREAMS: u64 = 1 << 61;
 
-/// Random turns and scalings of training images, about the centre.
+/// Random turns, scalings and shifts of training images, about the centre.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Augmentation {
     /// Greatest turn to either side, in radians.
     pub angle: f64,
     /// Smallest and largest scale.
     pub scale: [f64; 2],
+    /// Greatest shift along each axis, in whole pixels.
+    pub shift: u32,
 }
 
 impl Augmentation {
     /// That of the paper's SREN+: 30 degrees to either side, scales 0.8 to 1.2.
-    pub const PAPER: Self = Self { angle: std::f64::consts::PI / 6.0, scale: [0.8, 1.2] };
+    pub const PAPER: Self = Self { angle: std::f64::consts::PI / 6.0, scale: [0.8, 1.2], shift: 0 };
+    /// Images as they are.
+    pub const NONE: Self = Self { angle: 0.0, scale: [1.0, 1.0], shift: 0 };
 
     /// The transform of image `index` in `epoch`.
     pub fn draw(&self, seed: u64, epoch: usize, index: usize) -> Result<Similarity> {
         let mut random = generator(seed, epoch, index as u64);
         let angle = random.random_range(-self.angle..=self.angle);
         let scale = random.random_range(self.scale[0]..=self.scale[1]);
-        Similarity::new(scale, angle, [0.0; 2])
+        let reach = i64::from(self.shift);
+        let shift = [(); 2].map(|()| random.random_range(-reach..=reach) as f64);
+        Similarity::new(scale, angle, shift)
             .map_err(|e| DataError::format("augmentation", e.expected, e.got))
     }
 }
@@ -61,6 +69,23 @@ impl PoseJitter {
         let ln_scale = random.random_range(-self.ln_scale..=self.ln_scale);
         Pose { scale: ln_scale.exp(), angle }
     }
+}
+
+/// `count` different ones of `among`, or all if they are no more, drawn for image `index` in `epoch`.
+pub fn draw_positions(
+    mut among: Vec<usize>,
+    count: usize,
+    seed: u64,
+    epoch: usize,
+    index: usize,
+) -> Vec<usize> {
+    let mut random = generator(seed, epoch, POSITION_STREAMS + index as u64);
+    for first in 0..count.min(among.len()) {
+        let other = random.random_range(first..among.len());
+        among.swap(first, other);
+    }
+    among.truncate(count);
+    among
 }
 
 /// Training images and, held out, validation images, as indices of the training set.

@@ -18,7 +18,7 @@ mod test_set;
 
 pub use batch::Batch;
 pub use dataset::{CANVAS, Dataset};
-pub use epoch::{Augmentation, PoseJitter, TrainingSplit};
+pub use epoch::{Augmentation, PoseJitter, TrainingSplit, draw_positions};
 pub use error::{DataError, Result};
 pub use files::{decode_image, find_images, read_bounded, read_image};
 pub use fit::{Fit, in_channels};

@@ -11,5 +11,5 @@ pub mod taps;
 
 pub use error::{KernelError, Result};
 pub use pose::PoseField;
-pub use simconv::SimConv;
+pub use simconv::{SimConv, patches};
 pub use taps::TapTable;

@@ -54,7 +54,7 @@ struct Table {
     output: Grid,
     columns: Vec<Coordinate>,
     rows: Vec<Coordinate>,
-    /// `[batch, height, width, poses]`.
+    /// `[batch, height, width, poses]`, or the one that all positions have.
     frames: Vec<Frame>,
     /// Whether every position reads exactly its own pixel.
     is_copy: bool,
@@ -87,37 +87,12 @@ impl TapTable {
         kappa: f32,
         active_only: bool,
     ) -> Result<Self> {
-        const OPERATION: &str = "TapTable";
-        let invalid = |expected: &str, got: String| KernelError::invalid(OPERATION, expected, got);
-        if kernel_size.is_multiple_of(2) || kernel_size > 255 {
-            return Err(invalid("an odd kernel size up to 255", kernel_size.to_string()));
-        }
+        let output = *field.grid();
+        check(field.batch(), input, &output, kernel_size)?;
         if !(kappa.is_finite() && kappa > 0.0) {
             return Err(invalid("a finite kappa > 0", kappa.to_string()));
         }
-        let output = *field.grid();
-        if input.is_empty() {
-            let got = format!("{}x{}", input.height, input.width);
-            return Err(invalid("an input grid of at least 1 position", got));
-        }
-        for (grid, name) in [(input, "input"), (&output, "output")] {
-            let positions = grid.len().checked_mul(field.batch());
-            if positions.is_none_or(|n| n > MAX_POSITIONS) {
-                let got = format!("{} images of {}x{}", field.batch(), grid.height, grid.width);
-                return Err(invalid("at most 2^31 - 1 positions", format!("{name} of {got}")));
-            }
-            if grid.height.max(grid.width) > MAX_SIDE {
-                let got = format!("{name} of {}x{}", grid.height, grid.width);
-                return Err(invalid("grids of at most 2^24 rows and columns", got));
-            }
-            let finite = [grid.step, grid.origin[0], grid.origin[1]].iter().all(|v| v.is_finite());
-            if !(finite && grid.step > 0.0) {
-                let got = format!("{name} with step {}, origin {:?}", grid.step, grid.origin);
-                return Err(invalid("grids of finite origin and step > 0", got));
-            }
-        }
-        let columns = axis(&output, input, 0, output.width);
-        let rows = axis(&output, input, 1, output.height);
+        let (columns, rows) = axes(&output, input);
         let frames = frames(field, kappa);
         if let Some(frame) = frames.iter().find(|frame| !frame.spacing.is_finite()) {
             return Err(invalid("finite kappa * scale", frame.spacing.to_string()));
@@ -138,6 +113,24 @@ impl TapTable {
             is_copy,
         };
         Ok(Self { table: Arc::new(table), active, input_directions: None })
+    }
+
+    /// The taps of a plain convolution of `batch` images from the grid `input` to the grid `output`.
+    pub fn plain(batch: usize, input: &Grid, output: &Grid, kernel_size: usize) -> Result<Self> {
+        check(batch, input, output, kernel_size)?;
+        let (columns, rows) = axes(output, input);
+        let table = Table {
+            batch,
+            poses: 1,
+            kernel_size,
+            input: *input,
+            output: *output,
+            columns,
+            rows,
+            frames: vec![Frame { direction: direction(0.0), spacing: 1.0, weight: 1.0 }],
+            is_copy: kernel_size == 1 && output == input,
+        };
+        Ok(Self { table: Arc::new(table), active: None, input_directions: None })
     }
 
     /// The same taps with the angles of the input grid's own pose field (its best pose), which
@@ -221,13 +214,49 @@ impl TapTable {
         &self.table.rows
     }
 
-    pub(crate) fn frames(&self) -> &[Frame] {
-        &self.table.frames
+    /// Pose number `pose` of a position of the batch.
+    pub(crate) fn frame(&self, position: usize, pose: usize) -> Frame {
+        match self.table.frames[..] {
+            [all] => all,
+            ref each => each[position * self.table.poses + pose],
+        }
     }
 
     pub(crate) fn input_directions(&self) -> Option<&[Direction]> {
         self.input_directions.as_deref()
     }
+}
+
+fn invalid(expected: &str, got: String) -> KernelError {
+    KernelError::invalid("TapTable", expected, got)
+}
+
+/// Refuses what no table can hold.
+fn check(batch: usize, input: &Grid, output: &Grid, kernel_size: usize) -> Result<()> {
+    if kernel_size.is_multiple_of(2) || kernel_size > 255 {
+        return Err(invalid("an odd kernel size up to 255", kernel_size.to_string()));
+    }
+    if input.is_empty() {
+        let got = format!("{}x{}", input.height, input.width);
+        return Err(invalid("an input grid of at least 1 position", got));
+    }
+    for (grid, name) in [(input, "input"), (output, "output")] {
+        let positions = grid.len().checked_mul(batch);
+        if positions.is_none_or(|n| n > MAX_POSITIONS) {
+            let got = format!("{batch} images of {}x{}", grid.height, grid.width);
+            return Err(invalid("at most 2^31 - 1 positions", format!("{name} of {got}")));
+        }
+        if grid.height.max(grid.width) > MAX_SIDE {
+            let got = format!("{name} of {}x{}", grid.height, grid.width);
+            return Err(invalid("grids of at most 2^24 rows and columns", got));
+        }
+        let finite = [grid.step, grid.origin[0], grid.origin[1]].iter().all(|v| v.is_finite());
+        if !(finite && grid.step > 0.0) {
+            let got = format!("{name} with step {}, origin {:?}", grid.step, grid.origin);
+            return Err(invalid("grids of finite origin and step > 0", got));
+        }
+    }
+    Ok(())
 }
 
 /// The positions of confidence > 0, numbered through `[batch, height, width]`, ascending.
@@ -249,6 +278,11 @@ fn frames(field: &PoseField, kappa: f32) -> Vec<Frame> {
         weight,
     };
     parts.map(frame).collect()
+}
+
+/// The output's columns and rows in index coordinates of the input.
+fn axes(output: &Grid, input: &Grid) -> (Vec<Coordinate>, Vec<Coordinate>) {
+    (axis(output, input, 0, output.width), axis(output, input, 1, output.height))
 }
 
 /// The output's columns (axis 0) or rows (axis 1) in index coordinates of the input.

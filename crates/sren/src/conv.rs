@@ -88,6 +88,11 @@ impl SimConv2dConfig {
 }
 
 impl SimConv2d {
+    /// Taps along one side of the kernel.
+    pub fn kernel_size(&self) -> usize {
+        self.weight.dims()[0]
+    }
+
     /// The grid of the output for an input on `input`: every `stride`-th cell, cell-centred.
     pub fn output_grid(&self, input: &Grid) -> Result<Grid> {
         Ok(input.cell_centred(self.stride)?)
@@ -95,9 +100,8 @@ impl SimConv2d {
 
     /// The taps of this layer for an input on `input`, shared with all layers like it.
     pub fn taps(&self, frames: &Frames, input: &Grid) -> Result<TapTable> {
-        let [kernel_size, ..] = self.weight.dims();
         let output = self.output_grid(input)?;
-        frames.taps(input, &output, kernel_size, self.kappa as f32, self.relative_pose)
+        frames.taps(input, &output, self.kernel_size(), self.kappa as f32, self.relative_pose)
     }
 
     /// The convolution at the positions of `taps`.

@@ -4,7 +4,9 @@ mod support;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
-use sren::models::{Architecture, SimResNet, parameter_count};
+use sren::models::{
+    Architecture, SimResNet, SimResNetConfig, StageConfig, WindowLayerConfig, parameter_count,
+};
 use sren::{Equivariance, Grid, Weights};
 use support::{assert_close, device, tensor, values};
 
@@ -67,8 +69,17 @@ fn every_kind_answers_and_those_that_follow_turns_give_the_same_for_a_quarter_tu
 fn feature_maps_turn_with_the_image_and_every_parameter_learns() {
     let device = device();
     let x = images(&device);
-    for per_block in [false, true] {
-        let config = Architecture::Small.config(1, 10).with_poses_per_block(per_block);
+    let blocks = |kernel: usize| {
+        let stages = vec![StageConfig::new(6, 1, 1), StageConfig::new(8, 1, 2)];
+        SimResNetConfig::new(10, 1, 4, kernel, 2, stages).with_stem_kappa(0.5).with_kappa(0.5)
+    };
+    let window = vec![WindowLayerConfig::new(4, 3, 2), WindowLayerConfig::new(6, 3, 2)];
+    for config in [
+        Architecture::Small.config(1, 10),
+        blocks(5),
+        blocks(5).with_poses_per_block(true),
+        blocks(9).with_stem_window(window),
+    ] {
         let net = config.init(&device).unwrap();
         let plain = net.valid();
         let turn = |x: Tensor<4>| x.swap_dims(1, 2).flip([2]);
@@ -81,9 +92,11 @@ fn feature_maps_turn_with_the_image_and_every_parameter_learns() {
             assert_close("feature map", &turned, &turn(upright), 1e-3);
         }
         let gradients = net.forward(x.clone()).unwrap().square().sum().backward();
-        for (index, block) in net.blocks.iter().enumerate() {
-            let gradient = block.conv2.weight.val().grad(&gradients).unwrap();
-            assert!(values(&gradient).iter().any(|v| *v != 0.0), "block {index}");
+        let blocks = net.blocks.iter().map(|block| &block.conv2);
+        let windows = net.window.iter().map(|layer| &layer.conv);
+        for conv in blocks.chain(windows).chain([&net.stem]) {
+            let gradient = conv.weight.val().grad(&gradients).unwrap();
+            assert!(values(&gradient).iter().any(|v| *v != 0.0), "{conv}");
         }
     }
 }
@@ -96,7 +109,7 @@ fn weights_come_back_from_a_file_and_faults_are_named() {
     // A pass in training moves the running averages.
     trained.forward(images(&device)).unwrap();
     let weights = Weights::of(&trained);
-    assert!(weights.tensors.contains_key("blocks.0.conv1.weight"));
+    assert!(weights.tensors.contains_key("window.0.conv.weight"));
     assert!(weights.tensors["norm.running_var"].1.iter().any(|v| *v != 1.0));
     let bytes = weights.to_bytes();
     assert_eq!(Weights::from_bytes(&bytes).unwrap(), weights);
@@ -130,9 +143,10 @@ fn wrong_images_and_settings_are_refused() {
     assert_eq!(error, "SimResNet::pose_fields: expected images of 1 channels, got 3");
     let config = || Architecture::Small.config(1, 10);
     assert!(config().with_dropout(1.0).init(&device).is_err());
-    let mut empty = config();
-    empty.stages.clear();
-    assert!(empty.init(&device).is_err());
+    let empty = vec![StageConfig::new(8, 0, 1)];
+    assert!(SimResNetConfig::new(10, 1, 4, 5, 2, empty).init(&device).is_err());
+    let even = vec![WindowLayerConfig::new(4, 4, 2)];
+    assert!(config().with_stem_window(even).init(&device).is_err());
     assert!(Architecture::Small.config(1, 1).init(&device).is_err());
     assert!("resnet17".parse::<Architecture>().is_err());
     for arch in Architecture::ALL {

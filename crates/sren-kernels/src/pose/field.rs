@@ -130,6 +130,20 @@ impl PoseField {
         Ok(self)
     }
 
+    /// The same poses with other confidences, `[batch, height, width]`.
+    pub fn with_confidence(mut self, confidence: Vec<f32>) -> Result<Self> {
+        const OPERATION: &str = "PoseField::with_confidence";
+        if confidence.len() != self.confidence.len() {
+            let expected = format!("{} values", self.confidence.len());
+            return Err(KernelError::invalid(OPERATION, expected, confidence.len().to_string()));
+        }
+        if let Some(bad) = confidence.iter().find(|v| !(0.0..=1.0).contains(*v)) {
+            return Err(KernelError::invalid(OPERATION, "confidences in 0..=1", bad.to_string()));
+        }
+        self.confidence = confidence;
+        Ok(self)
+    }
+
     /// Where the poses were read.
     pub fn grid(&self) -> &Grid {
         &self.grid

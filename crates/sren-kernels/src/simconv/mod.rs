@@ -15,10 +15,12 @@ mod gather;
 #[cfg(target_arch = "x86_64")]
 mod gather_avx2;
 mod kernel;
+mod patches;
 mod plan;
 mod product;
 mod tile;
 
+pub use self::patches::patches;
 use self::product::Rows;
 use self::tile::Positions;
 use crate::error::{KernelError, Result};

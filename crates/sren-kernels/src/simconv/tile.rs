@@ -201,7 +201,7 @@ impl Tile {
         self.frames.resize(self.poses, zero);
         for (pose, frames) in self.frames.iter_mut().enumerate() {
             for lane in 0..positions.len() {
-                frames.set(lane, taps.frames()[positions.get(lane) * self.poses + pose]);
+                frames.set(lane, taps.frame(positions.get(lane), pose));
             }
         }
     }

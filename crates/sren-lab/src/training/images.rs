@@ -112,7 +112,9 @@ impl Recipe {
 
     /// Whether a training image is the same in every epoch.
     pub fn keeps_images(&self) -> bool {
-        !self.augment && self.photographs.as_ref().is_none_or(|p| p.augment.is_none())
+        !self.augment
+            && self.shift == 0
+            && self.photographs.as_ref().is_none_or(|p| p.augment.is_none())
     }
 
     /// The images `indices` as training sees them in `epoch`.
@@ -128,10 +130,9 @@ impl Recipe {
             Some(augment) => augment.apply(image, seed, epoch, index),
             None => Ok(image),
         };
-        let transform = |index: usize| match self.augment {
-            true => Augmentation::PAPER.draw(seed, epoch, index),
-            false => Ok(Similarity::IDENTITY),
-        };
+        let turns = if self.augment { Augmentation::PAPER } else { Augmentation::NONE };
+        let augmentation = Augmentation { shift: self.shift, ..turns };
+        let transform = |index: usize| augmentation.draw(seed, epoch, index);
         Ok(images.changed_batch(indices, change, transform)?)
     }
 }

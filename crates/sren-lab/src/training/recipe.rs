@@ -19,6 +19,8 @@ const CLASSES: usize = 10;
 const CHANNELS: usize = 1;
 /// Training images of MNIST.
 const TRAINING_SET: usize = 60_000;
+/// Greatest shift of training images, in pixels.
+const MAX_SHIFT: u32 = 256;
 /// Most bytes of a recipe.
 const MAX_FILE: u64 = 1 << 22;
 /// Most epochs, and most images a step.
@@ -82,6 +84,13 @@ pub struct Recipe {
     pub model: String,
     /// Whether training images are turned by up to 30 degrees and scaled by 0.8 to 1.2.
     pub augment: bool,
+    /// Greatest shift of training images along each axis, in whole pixels, drawn anew each epoch.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub shift: u32,
+    /// Positions of a training image that are computed, drawn anew each epoch; 0 for all. For
+    /// networks without blocks, whose positions do not see each other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub positions: u32,
     /// A random turn and scaling of all frames of a training image, drawn anew each epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pose_jitter: Option<PoseJitter>,
@@ -110,6 +119,10 @@ pub struct Recipe {
     /// The network in full. Without it, `arch` and `model` say everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<SimResNetConfig>,
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 impl Recipe {
@@ -212,6 +225,13 @@ impl Recipe {
                 &expected,
                 format!("{} and {}", network.classes, network.image_channels),
             );
+        }
+        if self.positions > 0 && !network.stages.is_empty() {
+            let got = format!("{} and {} stages", self.positions, network.stages.len());
+            return refuse("positions drawn (positions) only for a network without stages", got);
+        }
+        if self.shift > MAX_SHIFT {
+            return refuse("a shift of at most 256 pixels", self.shift.to_string());
         }
         network.check_bounds(self.presentation().mount.canvas)?;
         Ok(())

@@ -10,7 +10,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use sren::models::SimResNet;
 use sren::pose::Pose;
 use sren::{Grid, PoseField, Similarity, Weights};
-use sren_data::{Dataset, Split, TrainingSplit};
+use sren_data::{Dataset, Split, TrainingSplit, draw_positions};
 
 use super::kept_poses::KeptPoses;
 use super::optimiser::Optimiser;
@@ -208,7 +208,10 @@ impl Trainer {
         let targets = TensorData::new(labels, [batch.labels.len()]);
         let targets = Tensor::<1, Int>::from_data(targets, &self.device);
         let fields = self.pose_fields(epoch, indices, &images)?;
-        let frames = self.network.frames_of(fields)?;
+        let mut frames = self.network.frames_of(fields)?;
+        if self.recipe.positions > 0 {
+            frames = frames.with_active_only(true);
+        }
         let logits = self.network.forward_in(images, &frames)?;
         let told = logits.clone().argmax(1).squeeze_dim::<1>(1);
         let right = told.equal(targets.clone()).int().sum().into_scalar::<i64>();
@@ -250,6 +253,10 @@ impl Trainer {
                 fields
             }
         };
+        let fields = match self.recipe.positions as usize {
+            0 => fields,
+            count => self.drawn(fields, count, epoch, indices)?,
+        };
         let Some(jitter) = self.recipe.pose_jitter else {
             return Ok(fields);
         };
@@ -257,6 +264,29 @@ impl Trainer {
             indices.iter().map(|index| jitter.draw(self.recipe.seed, epoch, *index)).collect();
         let jittered = fields.into_iter().map(|field| field.composed(&by));
         Ok(jittered.collect::<Result<_, _>>().map_err(sren::Error::from)?)
+    }
+
+    /// The fields with `count` positions of each image, no confidence elsewhere.
+    fn drawn(
+        &self,
+        fields: Vec<PoseField>,
+        count: usize,
+        epoch: usize,
+        indices: &[usize],
+    ) -> Result<Vec<PoseField>> {
+        let drawn = fields.into_iter().map(|field| {
+            let mut confidence = vec![0.0; field.confidence().len()];
+            let area = field.grid().len().max(1);
+            for (slot, index) in indices.iter().enumerate() {
+                let own = &field.confidence()[slot * area..][..area];
+                let active = (0..area).filter(|at| own[*at] > 0.0).collect();
+                for at in draw_positions(active, count, self.recipe.seed, epoch, *index) {
+                    confidence[slot * area + at] = own[at];
+                }
+            }
+            field.with_confidence(confidence).map_err(sren::Error::from)
+        });
+        Ok(drawn.collect::<Result<_, _>>()?)
     }
 
     /// Validates, keeps the weights if they are the best so far, and saves everything.

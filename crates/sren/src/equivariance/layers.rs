@@ -24,18 +24,20 @@ impl FeatureMap {
     }
 }
 
-/// The feature maps of a network: `stem`, then `blocks.0` and so on.
+/// The feature maps of a network: `window.0` and so on where the stem has layers inside, `stem`, then
+/// `blocks.0` and so on.
 pub fn network_layers(network: &SimResNet, images: Tensor<4>) -> Result<Vec<FeatureMap>> {
     let frames = network.frames(&images)?;
+    let windows = network.window_maps(&images, &frames)?;
     let maps = network.feature_maps(images, &frames)?;
-    Ok(maps
-        .into_iter()
-        .enumerate()
-        .map(|(index, (values, grid))| {
-            let name = index.checked_sub(1).map_or("stem".into(), |b| format!("blocks.{b}"));
-            FeatureMap { name, values, grid }
-        })
-        .collect())
+    let grid = maps[0].1;
+    let windows = windows.into_iter().enumerate();
+    let windows = windows.map(|(i, values)| FeatureMap::new(format!("window.{i}"), values, grid));
+    let maps = maps.into_iter().enumerate().map(|(index, (values, grid))| {
+        let name = index.checked_sub(1).map_or("stem".into(), |b| format!("blocks.{b}"));
+        FeatureMap { name, values, grid }
+    });
+    Ok(windows.chain(maps).collect())
 }
 
 /// Images of one size, each transformed about its centre, as a batch `[n, h, w, c]`. Read between

@@ -3,6 +3,7 @@
 use burn::config::Config;
 
 use super::resnet::{Pool, SimResNetConfig, StageConfig};
+use super::window::WindowLayerConfig;
 use crate::PoseEstimatorConfig;
 use crate::error::{Error, Result};
 
@@ -51,12 +52,17 @@ impl Architecture {
             let stages = stages.iter().map(stage).collect();
             SimResNetConfig::new(classes, image_channels, channels, kernel, stride, stages)
         };
+        let window = |layers: &[[usize; 3]]| {
+            let layer = |[channels, kernel, stride]: &[usize; 3]| {
+                WindowLayerConfig::new(*channels, *kernel, *stride)
+            };
+            layers.iter().map(layer).collect::<Vec<_>>()
+        };
         match self {
-            Self::Small => net([32, 11, 2], &[[32, 1, 1], [64, 1, 1]])
-                .with_stem_kappa(0.17)
-                .with_kappa(0.3)
+            Self::Small => net([128, 21, 4], &[])
+                .with_stem_window(window(&[[20, 5, 2], [40, 3, 2], [80, 3, 2]]))
+                .with_stem_kappa(0.15)
                 .with_pool(Pool::MaxMean)
-                .with_head_dropout(0.2)
                 .with_pose(digit_poses()),
             Self::Resnet18 => net([64, 7, 4], &[[64, 2, 1], [128, 2, 2], [256, 2, 2], [512, 2, 2]]),
             Self::Resnet16 => net([16, 3, 1], &[[64, 2, 1], [128, 2, 2], [256, 2, 2]]),
@@ -79,7 +85,7 @@ fn digit_poses() -> PoseEstimatorConfig {
         .with_outer(50.0)
         .with_min_scale(1.0)
         .with_max_scale(38.0)
-        .with_rings(32)
+        .with_rings(64)
         .with_scales(29)
         .with_q(0.5)
         .with_prominence([0.0, 0.02])

@@ -36,9 +36,9 @@ impl SimResNetConfig {
             stride: 1,
             parameters: 0,
         };
-        count.layer(self.stem_kernel, self.stem_channels, self.stem_stride, 1)?;
+        count.stem(self)?;
         let blocks = self.stages.iter().fold(0usize, |n, stage| n.saturating_add(stage.blocks));
-        within("blocks", blocks, 1, MAX_BLOCKS)?;
+        within("blocks", blocks, 0, MAX_BLOCKS)?;
         let wide = if self.relative_pose { 3 } else { 1 };
         for stage in &self.stages {
             for block in 0..stage.blocks {
@@ -71,6 +71,31 @@ struct Count {
 }
 
 impl Count {
+    /// The stem, with the layers inside of its window.
+    fn stem(&mut self, network: &SimResNetConfig) -> Result<()> {
+        let SimResNetConfig { stem_kernel, stem_stride, stem_channels, .. } = *network;
+        if network.stem_window.is_empty() {
+            return self.layer(stem_kernel, stem_channels, stem_stride, 1);
+        }
+        within("taps along a kernel's side", stem_kernel, 1, MAX_KERNEL)?;
+        within("stride", stem_stride, 1, MAX_STRIDE)?;
+        within("layers of a window", network.stem_window.len(), 1, MAX_BLOCKS)?;
+        let sides = self.sides.map(|side| side.div_ceil(stem_stride));
+        let positions = sides[0].saturating_mul(sides[1]);
+        // One window, then as many as there are positions.
+        let mut window = Count { sides: [stem_kernel; 2], stride: 1, ..*self };
+        let mut values = stem_kernel * stem_kernel * self.channels;
+        for layer in &network.stem_window {
+            window.layer(layer.kernel, layer.channels, layer.stride, 1)?;
+            values = values.max(window.sides[0] * window.sides[1] * window.channels);
+        }
+        within("values of a layer", positions.saturating_mul(values), 1, MAX_FEATURES)?;
+        window.layer(window.sides[0], stem_channels, window.sides[0], 1)?;
+        let (channels, parameters) = (window.channels, window.parameters);
+        *self = Count { sides, channels, stride: stem_stride, parameters };
+        Ok(())
+    }
+
     /// One more convolution with its batch norm.
     fn layer(&mut self, kernel: usize, channels: usize, stride: usize, wide: usize) -> Result<()> {
         within("taps along a kernel's side", kernel, 1, MAX_KERNEL)?;
@@ -112,7 +137,7 @@ fn length(name: &str, value: f64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::PoseEstimatorConfig;
-    use crate::models::{Architecture, SimResNetConfig, StageConfig};
+    use crate::models::{Architecture, SimResNetConfig, StageConfig, WindowLayerConfig};
 
     #[test]
     fn the_known_networks_are_within_and_absurd_ones_refused() {
@@ -140,14 +165,25 @@ mod tests {
             assert!(config.stage(8, 1).check_bounds([56, 56]).is_err());
         }
         assert!(small().check_bounds([usize::MAX, 2]).is_err());
-        for (config, name) in [(small(), "taps"), (small().stage(3000, 1), "values")] {
-            let side = if name == "taps" { 2048 } else { 512 };
+        let large = || Architecture::Resnet16.config(1, 10);
+        for (config, side, name) in [
+            (large(), 2048, "taps of a layer"),
+            (large().stage(3000, 1), 512, "values of a layer"),
+            (small(), 2048, "values of a layer"),
+            (small().window(7, 0), 56, "stride"),
+            (small().window(1 << 40, 1), 56, "channels"),
+        ] {
             let error = config.check_bounds([side, side]).unwrap_err().to_string();
-            assert!(error.contains(&format!("{name} of a layer")), "{error}");
+            assert!(error.contains(name), "{error}");
         }
     }
 
     impl SimResNetConfig {
+        fn window(mut self, channels: usize, stride: usize) -> Self {
+            self.stem_window = vec![WindowLayerConfig::new(channels, 3, stride)];
+            self
+        }
+
         fn stage(mut self, channels: usize, blocks: usize) -> Self {
             self.stages = vec![StageConfig::new(channels, blocks, 1)];
             self

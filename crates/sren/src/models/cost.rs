@@ -55,8 +55,8 @@ impl SimResNet {
     /// The cost of every layer with weights, first to last, for images on `image`. Batch norms are
     /// counted with the convolution before them.
     pub fn layer_costs(&self, image: &Grid) -> Result<Vec<LayerCost>> {
-        let mut grid = *image;
-        let mut costs = vec![conv_cost("stem".into(), &self.stem, &mut grid)?];
+        let mut grid = self.grids(image)?[0];
+        let mut costs = self.stem_costs(image, &grid)?;
         for (index, block) in self.blocks.iter().enumerate() {
             let SimBlock { conv1, conv2, shortcut, .. } = block;
             let name = |part: &str| format!("blocks.{index}.{part}");
@@ -74,6 +74,26 @@ impl SimResNet {
             parameters: pooled * classes + classes,
             multiply_adds: pooled * classes,
         });
+        Ok(costs)
+    }
+
+    /// The cost of the layers of the stem, which ends on `grid`.
+    fn stem_costs(&self, image: &Grid, grid: &Grid) -> Result<Vec<LayerCost>> {
+        if self.window.is_empty() {
+            return Ok(vec![conv_cost("stem".into(), &self.stem, &mut image.clone())?]);
+        }
+        // A window's layers, once for each position.
+        let mut side = self.window_grid();
+        let mut costs = Vec::new();
+        for (index, layer) in self.window.iter().enumerate() {
+            costs.push(conv_cost(format!("window.{index}.conv"), &layer.conv, &mut side)?);
+        }
+        costs.push(conv_cost("stem".into(), &self.stem, &mut side)?);
+        for cost in &mut costs {
+            let [h, w, c] = cost.output;
+            cost.output = [grid.height, grid.width, h * w * c];
+            cost.multiply_adds *= grid.len();
+        }
         Ok(costs)
     }
 }

@@ -6,8 +6,10 @@ mod block;
 mod bounds;
 mod cost;
 mod resnet;
+mod window;
 
 pub use architecture::Architecture;
 pub use block::{Shortcut, SimBlock, SimBlockConfig};
 pub use cost::{LayerCost, parameter_count};
 pub use resnet::{Pool, SimResNet, SimResNetConfig, StageConfig};
+pub use window::{WindowLayer, WindowLayerConfig};

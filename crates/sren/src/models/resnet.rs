@@ -4,9 +4,11 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::{Dropout, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
+use sren_kernels::TapTable;
 use sren_math::Grid;
 
 use super::block::{SimBlock, SimBlockConfig, dropout};
+use super::window::{WindowLayer, WindowLayerConfig, Windows};
 use crate::error::{Error, Result};
 use crate::{
     Equivariance, Frames, MaskedBatchNorm, MaskedBatchNormConfig, PoseEstimator,
@@ -49,6 +51,10 @@ pub struct SimResNetConfig {
     pub stem_kernel: usize,
     /// Stride of the stem.
     pub stem_stride: usize,
+    /// Layers between the image and the stem's convolution, inside of a window of `stem_kernel`
+    /// taps a side around each position. The stem then takes what they leave of the window.
+    #[config(default = "Vec::new()")]
+    pub stem_window: Vec<WindowLayerConfig>,
     /// Distance of the stem's taps, in pixels, for a pose of scale 1.
     #[config(default = 1.0)]
     pub stem_kappa: f64,
@@ -86,7 +92,9 @@ pub struct SimResNetConfig {
 /// [`SimResNetConfig`].
 #[derive(Module, Debug)]
 pub struct SimResNet {
-    /// The convolution that reads the image.
+    /// The layers inside of the stem's window, if it has any.
+    pub window: Vec<WindowLayer>,
+    /// The convolution that reads the image, or the last that reads the window.
     pub stem: SimConv2d,
     /// Its batch norm, with ReLU.
     pub norm: MaskedBatchNorm,
@@ -102,6 +110,9 @@ pub struct SimResNet {
     pool: Pool,
     #[module(skip)]
     poses: PoseEstimator,
+    stem_kernel: usize,
+    stem_stride: usize,
+    stem_kappa: f64,
     active_only: bool,
     poses_per_block: bool,
     image_channels: usize,
@@ -114,16 +125,22 @@ impl SimResNetConfig {
         if self.classes < 2 {
             return Err(Error::shape(OPERATION, "at least 2 classes", self.classes.to_string()));
         }
-        if self.stages.is_empty() || self.stages.iter().any(|stage| stage.blocks == 0) {
+        if self.stages.iter().any(|stage| stage.blocks == 0) {
             let got = format!("{:?}", self.stages.iter().map(|s| s.blocks).collect::<Vec<_>>());
             return Err(Error::shape(OPERATION, "stages of at least 1 block", got));
         }
-        let stem =
-            SimConv2dConfig::new([self.image_channels, self.stem_channels], self.stem_kernel)
-                .with_stride(self.stem_stride)
-                .with_kappa(self.stem_kappa)
-                .with_bias(false)
-                .init(device)?;
+        let (mut channels, mut side) = (self.image_channels, self.stem_kernel);
+        let mut window = Vec::new();
+        for layer in &self.stem_window {
+            window.push(layer.init(channels, device)?);
+            (channels, side) = (layer.channels, side.div_ceil(layer.stride));
+        }
+        let stem = SimConv2dConfig::new([channels, self.stem_channels], side).with_bias(false);
+        let stem = match window.is_empty() {
+            true => stem.with_stride(self.stem_stride).with_kappa(self.stem_kappa),
+            // One position a window, its centre.
+            false => stem.with_stride(side),
+        };
         let mut blocks = Vec::new();
         let mut c_in = self.stem_channels;
         for stage in &self.stages {
@@ -142,7 +159,8 @@ impl SimResNetConfig {
             Pool::MaxMean => 2 * c_in,
         };
         Ok(SimResNet {
-            stem,
+            window,
+            stem: stem.init(device)?,
             norm: MaskedBatchNormConfig::new(self.stem_channels).with_relu(true).init(device)?,
             blocks,
             head_dropout: dropout(self.head_dropout, OPERATION)?,
@@ -150,6 +168,9 @@ impl SimResNetConfig {
             equivariance: self.equivariance,
             pool: self.pool,
             poses: self.pose.init()?,
+            stem_kernel: self.stem_kernel,
+            stem_stride: self.stem_stride,
+            stem_kappa: self.stem_kappa,
             active_only: self.active_only,
             poses_per_block: self.poses_per_block,
             image_channels: self.image_channels,
@@ -165,7 +186,7 @@ impl SimResNet {
 
     /// The grids that features live on, finest first, for images on `image`.
     pub fn grids(&self, image: &Grid) -> Result<Vec<Grid>> {
-        let mut grids = vec![self.stem.output_grid(image)?];
+        let mut grids = vec![image.cell_centred(self.stem_stride)?];
         for block in &self.blocks {
             let next = block.conv1.output_grid(&grids[grids.len() - 1])?;
             if !grids.contains(&next) {
@@ -279,11 +300,45 @@ impl SimResNet {
     }
 
     fn stem_features(&self, images: Tensor<4>, frames: &Frames) -> Result<(Tensor<4>, Grid)> {
-        let [_, h, w, _] = images.dims();
-        let taps = self.stem.taps(frames, &Grid::pixels(h, w))?;
+        let taps = self.stem_taps(&images, frames)?;
         let grid = *taps.output_grid();
         // [n, h, w, c] -> [n, h / stride, w / stride, stem_channels]
-        let x = self.norm.forward(self.stem.forward(images, &taps)?, &frames.mask(&grid)?)?;
-        Ok((x, grid))
+        let x = if self.window.is_empty() {
+            self.stem.forward(images, &taps)?
+        } else {
+            // [n, h, w, c] -> [windows, k, k, c] -> [windows, 1, 1, stem_channels]
+            let windows = Windows::read(&images, &taps)?;
+            let windows = self.window.iter().try_fold(windows, Windows::through)?;
+            windows.convolved(&self.stem)?.in_place(&taps)
+        };
+        Ok((self.norm.forward(x, &frames.mask(&grid)?)?, grid))
+    }
+
+    /// The taps of one window of the stem.
+    pub(super) fn window_grid(&self) -> Grid {
+        Grid::pixels(self.stem_kernel, self.stem_kernel)
+    }
+
+    /// The taps that read the image.
+    fn stem_taps(&self, images: &Tensor<4>, frames: &Frames) -> Result<TapTable> {
+        let [_, h, w, _] = images.dims();
+        let pixels = Grid::pixels(h, w);
+        let output = pixels.cell_centred(self.stem_stride)?;
+        frames.taps(&pixels, &output, self.stem_kernel, self.stem_kappa as f32, false)
+    }
+
+    /// The features inside of the stem's windows, layer by layer: `[n, h, w, side * side * c]`.
+    pub fn window_maps(&self, images: &Tensor<4>, frames: &Frames) -> Result<Vec<Tensor<4>>> {
+        if self.window.is_empty() {
+            return Ok(Vec::new());
+        }
+        let taps = self.stem_taps(images, frames)?;
+        let mut windows = Windows::read(images, &taps)?;
+        let mut maps = Vec::new();
+        for layer in &self.window {
+            windows = windows.through(layer)?;
+            maps.push(windows.clone().in_place(&taps));
+        }
+        Ok(maps)
     }
 }

@@ -31,6 +31,53 @@ pub(crate) fn in_blocks(
     values
 }
 
+/// A part of a new array, zeroed from its beginning on as far as it is asked for.
+pub(crate) struct Part<'a> {
+    values: &'a mut [MaybeUninit<f32>],
+    zeroed: usize,
+}
+
+impl Part<'_> {
+    /// At least the first `len` values, which were zeros before anything was written to them.
+    pub(crate) fn until(&mut self, len: usize) -> &mut [f32] {
+        if len > self.zeroed {
+            self.values[self.zeroed..len].fill(MaybeUninit::new(0.0));
+            self.zeroed = len;
+        }
+        // SAFETY: these were zeroed here.
+        unsafe { self.values[..self.zeroed].assume_init_mut() }
+    }
+}
+
+/// `len` values in parts of the given lengths, which the threads share out: `write` gets something
+/// of its thread's own, the number of a part and the part. What nobody writes is zero. Also
+/// returns what `write` returned for every part, in order.
+pub(crate) fn in_parts<S, R: Send>(
+    len: usize,
+    lengths: &[usize],
+    own: impl Fn() -> S + Sync + Send,
+    write: impl Fn(&mut S, usize, &mut Part) -> R + Sync + Send,
+) -> (Vec<f32>, Vec<R>) {
+    let mut values = Vec::with_capacity(len);
+    let mut rest = &mut values.spare_capacity_mut()[..len];
+    let mut cut = |length: &usize| {
+        let part = rest.split_off_mut(..*length).expect("parts within the array");
+        Part { values: part, zeroed: 0 }
+    };
+    let parts: Vec<Part> = lengths.iter().map(&mut cut).collect();
+    let mut last = Part { values: rest, zeroed: 0 };
+    last.until(last.values.len());
+    let results = parts.into_par_iter().enumerate().map_init(own, |own, (index, mut part)| {
+        let result = write(own, index, &mut part);
+        part.until(part.values.len());
+        result
+    });
+    let results = results.collect();
+    // SAFETY: the parts and the last one cover the first `len` values, and all were zeroed.
+    unsafe { values.set_len(len) };
+    (values, results)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +91,18 @@ mod tests {
         assert_eq!(values, [1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 3.0, 0.0]);
         assert!(in_blocks(0, 4, |_, _| {}).is_empty());
         assert_eq!(zeros(BLOCK + 1), vec![0.0; BLOCK + 1]);
+    }
+
+    #[test]
+    fn parts_are_numbered_and_zero_where_nothing_is_written() {
+        let write = |_: &mut (), index: usize, part: &mut Part| {
+            part.until(1)[0] = index as f32 + 1.0;
+            part.until(2)[1] += 5.0;
+            index
+        };
+        let (values, numbers) = in_parts(8, &[3, 2], || (), write);
+        assert_eq!(values, [1.0, 5.0, 0.0, 2.0, 5.0, 0.0, 0.0, 0.0]);
+        assert_eq!(numbers, [0, 1]);
+        assert_eq!(in_parts(2, &[], || (), |_, _, _| ()).0, [0.0; 2]);
     }
 }

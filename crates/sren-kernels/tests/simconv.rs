@@ -3,7 +3,7 @@
 
 mod definition;
 
-use definition::{Layer, Random, close};
+use definition::{KAPPA, Layer, Random, close};
 use sren_kernels::{PoseField, SimConv, TapTable};
 use sren_math::Grid;
 
@@ -27,6 +27,15 @@ fn forward_and_gradients_follow_the_definition() {
         (5, [20, 20], 16, 32, 3, 1, 1, false, false),
         (1, [3, 3], 260, 270, 3, 1, 1, false, false),
         (1, [3, 3], 130, 7, 3, 1, 1, true, false),
+        (2, [9, 11], 8, 8, 3, 1, 1, false, true),
+        (2, [9, 11], 24, 16, 3, 1, 1, false, false),
+        (2, [11, 9], 32, 15, 3, 1, 1, false, true),
+        (2, [6, 7], 19, 16, 3, 1, 1, false, false),
+        (2, [6, 7], 2, 9, 3, 2, 1, false, false),
+        (3, [1, 6], 16, 16, 3, 1, 1, false, false),
+        (3, [6, 1], 11, 16, 3, 1, 2, false, false),
+        (3, [1, 1], 3, 16, 3, 1, 1, false, false),
+        (2, [1, 2], 16, 8, 5, 1, 1, true, false),
     ] {
         let layer = Layer::random(
             &mut random,
@@ -39,16 +48,42 @@ fn forward_and_gradients_follow_the_definition() {
             active_only,
         );
         let label = format!("{batch} {size:?} {c_in} {c_out} k{k} s{stride} J{poses}");
-        let output = layer.forward();
-        close(&output, &layer.exact_forward(), 2e-5, &format!("output {label}"));
-        let exact = layer.exact_gradients();
-        let got = layer.backward(true);
-        close(got.input.as_ref().unwrap(), &exact.input, 3e-5, &format!("input {label}"));
-        close(&got.weight, &exact.weight, 3e-5, &format!("weight {label}"));
-        close(&got.bias, &exact.bias, 3e-5, &format!("bias {label}"));
-        let without = layer.backward(false);
-        assert_eq!((without.input, without.weight), (None, got.weight), "{label}");
+        follows_the_definition(&layer, &label);
     }
+}
+
+/// Samples that lie exactly on pixels, inside and outside of the image.
+#[test]
+fn plain_convolutions_follow_the_definition() {
+    let mut random = Random::new(8);
+    for (size, c_in, relative_pose) in [
+        ([9, 7], 16, false),
+        ([7, 9], 3, false),
+        ([8, 8], 64, false),
+        ([1, 5], 20, false),
+        ([6, 5], 12, true),
+    ] {
+        let conv = SimConv::new(c_in, 16, relative_pose).unwrap();
+        let mut layer = Layer::random(&mut random, 3, size, 1, 3, 1, conv, false);
+        let (grid, count) = (*layer.field.grid(), 3 * size[0] * size[1]);
+        let [scale, angle] = [1.0 / KAPPA, 0.0].map(|value| vec![value; count]);
+        let ones = vec![1.0; count];
+        let plain = PoseField::new(grid, 3, 1, scale, angle, ones.clone(), ones);
+        layer.set_field(plain.unwrap());
+        follows_the_definition(&layer, &format!("plain {size:?} {c_in}"));
+    }
+}
+
+#[track_caller]
+fn follows_the_definition(layer: &Layer, label: &str) {
+    close(&layer.forward(), &layer.exact_forward(), 2e-5, &format!("output {label}"));
+    let exact = layer.exact_gradients();
+    let got = layer.backward(true);
+    close(got.input.as_ref().unwrap(), &exact.input, 3e-5, &format!("input {label}"));
+    close(&got.weight, &exact.weight, 3e-5, &format!("weight {label}"));
+    close(&got.bias, &exact.bias, 3e-5, &format!("bias {label}"));
+    let without = layer.backward(false);
+    assert_eq!((without.input, without.weight), (None, got.weight), "{label}");
 }
 
 /// Central differences of the kernel itself. The loss is linear in each argument, so that a step
@@ -228,12 +263,13 @@ fn tap_tables_are_compact() {
     assert!(taps.bytes() < 1 << 20, "{} bytes", taps.bytes());
 }
 
-/// Runs the first test of this file again without AVX2.
+/// Runs the first tests of this file again without AVX2.
 #[test]
 fn portable_loops_follow_the_definition_too() {
     let itself = std::env::current_exe().unwrap();
     let status = std::process::Command::new(itself)
-        .args(["--exact", "forward_and_gradients_follow_the_definition", "--quiet"])
+        .args(["--exact", "forward_and_gradients_follow_the_definition"])
+        .args(["plain_convolutions_follow_the_definition", "--quiet"])
         .env("SREN_PORTABLE", "1")
         .stdout(std::process::Stdio::null())
         .status();

@@ -1,24 +1,24 @@
-//! Gradients: tile by tile, gather again for the weight's, multiply back and scatter for the
-//! input's. A group of images belongs to one thread, so that nothing collides, and the groups'
+//! Gradients: tile by tile, multiply back and scatter for the input's, gather again for the
+//! weight's. A group of images belongs to one thread, so that nothing collides, and the groups'
 //! weight gradients are added in order: for a fixed number of threads the result is always the same.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::gather::{announce, gather, scatter};
+use super::gather::{announce, exchange, gather};
 use super::plan::{Group, Plan};
 use super::product::{Base, Packed, Rows, RowsMut, add_transposed_product, multiply};
 use super::tile::{Positions, Tile};
 use super::{Gradients, SimConv};
-use crate::buffer::zeros;
+use crate::buffer::{Part, in_parts};
 use crate::simd::LineBuffer;
 use crate::taps::TapTable;
 
-/// The images of one thread: their positions, their first pixel, their share of the input's
-/// gradient.
+/// The images of one thread: their positions and their pixels.
 struct Share<'a> {
     positions: Positions<'a>,
-    first_pixel: usize,
-    grad_input: Option<&'a mut [f32]>,
+    pixels: Range<usize>,
 }
 
 /// A share's part of the sums over all positions.
@@ -35,8 +35,7 @@ pub(super) fn backward(
     grad_output: &[f32],
     need_input: bool,
 ) -> Gradients {
-    let mut grad_input = need_input.then(|| zeros(input.len()));
-    let shares = shares(conv, taps, grad_input.as_deref_mut());
+    let shares = shares(taps);
     let plan = Plan::new(conv, taps);
     let pack = |group: Group| {
         let weight = &weight[group.first * conv.c_out..][..group.width * conv.c_out];
@@ -46,15 +45,25 @@ pub(super) fn backward(
         true => plan.groups().map(pack).collect(),
         false => Vec::new(),
     };
-    let partial: Vec<Partial> = shares
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|share| share_backward(conv, taps, plan, input, &transposed, grad_output, share))
-        .collect();
+    let images = |share: &Share| if need_input { share.pixels.len() * conv.c_in } else { 0 };
+    let lengths: Vec<usize> = shares.iter().map(images).collect();
+    let work = |_: &mut (), index: usize, grad_input: &mut Part| {
+        share_backward(
+            conv,
+            taps,
+            plan,
+            input,
+            &transposed,
+            grad_output,
+            &shares[index],
+            grad_input,
+        )
+    };
+    let (grad_input, partial) = in_parts(lengths.iter().sum(), &lengths, || (), work);
     let Partial { weight: grad_weight, bias: grad_bias } = sum(partial).unwrap_or_else(|| {
         Partial { weight: vec![0.0; weight.len()], bias: vec![0.0; conv.c_out] }
     });
-    Gradients { input: grad_input, weight: grad_weight, bias: grad_bias }
+    Gradients { input: need_input.then_some(grad_input), weight: grad_weight, bias: grad_bias }
 }
 
 /// The sum of all parts, in their order.
@@ -72,11 +81,7 @@ fn sum(parts: Vec<Partial>) -> Option<Partial> {
 }
 
 /// Shares the images out, one share a thread, each with about as many positions.
-fn shares<'a>(
-    conv: &SimConv,
-    taps: &'a TapTable,
-    mut grad_input: Option<&'a mut [f32]>,
-) -> Vec<Share<'a>> {
+fn shares(taps: &TapTable) -> Vec<Share<'_>> {
     let all = Positions::of(taps);
     let (images, threads) = (taps.batch(), rayon::current_num_threads().max(1));
     let (pixels, per_image) = (taps.input_grid().len(), taps.output_grid().len());
@@ -90,11 +95,9 @@ fn shares<'a>(
             false => (image..images).find(|&next| before(next) >= wanted).unwrap_or(images),
         };
         if next > image {
-            let values = (next - image) * pixels * conv.c_in;
             shares.push(Share {
                 positions: all.slice(before(image), before(next)),
-                first_pixel: image * pixels,
-                grad_input: grad_input.as_mut().and_then(|rest| rest.split_off_mut(..values)),
+                pixels: image * pixels..next * pixels,
             });
         }
         image = next;
@@ -102,6 +105,7 @@ fn shares<'a>(
     shares
 }
 
+#[allow(clippy::too_many_arguments)]
 fn share_backward(
     conv: &SimConv,
     taps: &TapTable,
@@ -109,9 +113,10 @@ fn share_backward(
     input: &[f32],
     transposed: &[Packed],
     grad_output: &[f32],
-    share: Share,
+    share: &Share,
+    grad_input: &mut Part,
 ) -> Partial {
-    let Share { positions: all, first_pixel, mut grad_input } = share;
+    let Share { positions: all, pixels: Range { start: first_pixel, .. } } = *share;
     let (c_out, width) = (conv.c_out, taps.kernel_size().pow(2) * conv.tap_width());
     let mut sums = Partial { weight: vec![0.0; width * c_out], bias: vec![0.0; c_out] };
     let (mut tile, mut panel) = (Tile::default(), LineBuffer::default());
@@ -130,41 +135,38 @@ fn share_backward(
                 &rows[..]
             }
         };
-        for row in grads.chunks_exact(c_out) {
-            sums.bias.iter_mut().zip(row).for_each(|(sum, g)| *sum += g);
-        }
         packed.fill(grads, n, c_out);
+        packed.add_sum_of_rows(&mut sums.bias);
         let grads = Rows::new(grads, n, c_out, c_out);
         if let Some(patches) = conv.pixels_as_panel(taps, input, positions) {
             let mut sum = RowsMut::new(&mut sums.weight, width, c_out, c_out);
             add_transposed_product(&mut sum, patches, &packed);
-            if let (Some(pixels), Some(weight)) = (grad_input.as_deref_mut(), transposed.first()) {
-                let pixels = &mut pixels[(positions.get(0) - first_pixel) * conv.c_in..];
+            if let Some(weight) = transposed.first() {
+                let start = (positions.get(0) - first_pixel) * conv.c_in;
+                let pixels = &mut grad_input.until(start + n * conv.c_in)[start..];
                 let mut pixels = RowsMut::new(pixels, n, conv.c_in, conv.c_in);
                 multiply(&mut pixels, grads, weight, 0, Base::Zero);
             }
             continue;
         }
         tile.place(taps, positions);
-        announce(input, 0, conv.c_in, &tile, announced);
-        if let Some(pixels) = &grad_input {
-            announce(pixels, first_pixel, conv.c_in, &tile, announced);
-        }
-        announced = announced.max(tile.pixels().end);
+        announced = announce(input, conv.c_in, taps, positions, announced);
         let panel = panel.take(n * plan.pitch);
         for (index, group) in plan.groups().enumerate() {
             tile.sample(taps, group.taps.clone(), conv.relative_pose);
-            gather(panel, plan.pitch, input, conv.c_in, &tile);
+            match transposed.get(index) {
+                Some(weight) => {
+                    let pixels = grad_input.until((tile.pixels().end - first_pixel) * conv.c_in);
+                    let mut patches = RowsMut::new(panel, n, group.width, plan.pitch);
+                    multiply(&mut patches, grads, weight, 0, Base::Zero);
+                    exchange(pixels, first_pixel, panel, plan.pitch, input, conv.c_in, &tile);
+                }
+                None => gather(panel, plan.pitch, input, conv.c_in, &tile),
+            }
             let sum = &mut sums.weight[group.first * c_out..][..group.width * c_out];
             let mut sum = RowsMut::new(sum, group.width, c_out, c_out);
             let patches = Rows::new(panel, n, group.width, plan.pitch);
             add_transposed_product(&mut sum, patches, &packed);
-            if let (Some(pixels), Some(weight)) = (grad_input.as_deref_mut(), transposed.get(index))
-            {
-                let mut patches = RowsMut::new(panel, n, group.width, plan.pitch);
-                multiply(&mut patches, grads, weight, 0, Base::Zero);
-                scatter(pixels, first_pixel, panel, plan.pitch, conv.c_in, &tile);
-            }
         }
     }
     sums

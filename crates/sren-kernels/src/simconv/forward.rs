@@ -1,6 +1,6 @@
 //! Gather a tile of patches, multiply, write; tiles are shared out over the threads.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::SimConv;
 use super::gather::{announce, gather};
@@ -8,16 +8,14 @@ use super::kernel::COLUMNS;
 use super::plan::Plan;
 use super::product::{Base, Packed, Rows, RowsMut, multiply};
 use super::tile::{Positions, Tile};
-use crate::buffer::zeros;
+use crate::buffer::{Part, in_parts};
 use crate::simd::LineBuffer;
 use crate::taps::TapTable;
 
-/// Positions that one thread computes, and the stretch of the output from `first_row` on in which
-/// they lie.
+/// Positions that one thread computes, and the rows of the output among which they lie.
 struct Stretch<'a> {
     positions: Positions<'a>,
-    first_row: usize,
-    output: &'a mut [f32],
+    rows: Range<usize>,
 }
 
 /// What a thread needs over and over.
@@ -37,7 +35,6 @@ pub(super) fn forward(
     weight: &[f32],
     bias: Option<&[f32]>,
 ) -> Vec<f32> {
-    let mut output = zeros(conv.output_len(taps));
     let plan = Plan::new(conv, taps);
     let weight = Packed::new(weight, weight.len() / conv.c_out, conv.c_out);
     // Filled up to whole strips of the product.
@@ -47,9 +44,11 @@ pub(super) fn forward(
         bias
     });
     let bias = bias.as_deref();
-    let stretches = stretches(conv, taps, plan.positions, &mut output);
-    stretches.into_par_iter().for_each_init(Scratch::default, |scratch, stretch| {
-        let Stretch { positions, first_row, output } = stretch;
+    let stretches = stretches(taps, plan.positions);
+    let lengths: Vec<usize> = stretches.iter().map(|s| s.rows.len() * conv.c_out).collect();
+    let work = |scratch: &mut Scratch, index: usize, output: &mut Part| {
+        let Stretch { positions, rows } = &stretches[index];
+        let (positions, output) = (*positions, output.until(lengths[index]));
         match positions {
             Positions::Range(..) => {
                 tile_forward(conv, taps, plan, input, &weight, bias, positions, scratch, output);
@@ -59,32 +58,25 @@ pub(super) fn forward(
                 let product = buffer.take(list.len() * conv.c_out);
                 tile_forward(conv, taps, plan, input, &weight, bias, positions, scratch, product);
                 for (row, &position) in product.chunks_exact(conv.c_out).zip(list) {
-                    let at = (position as usize - first_row) * conv.c_out;
+                    let at = (position as usize - rows.start) * conv.c_out;
                     output[at..][..conv.c_out].copy_from_slice(row);
                 }
                 scratch.product = buffer;
             }
         }
-    });
-    output
+    };
+    in_parts(conv.output_len(taps), &lengths, Scratch::default, work).0
 }
 
 /// Cuts the positions into tiles. They ascend, so each owns a stretch of the output.
-fn stretches<'a>(
-    conv: &SimConv,
-    taps: &'a TapTable,
-    length: usize,
-    output: &'a mut [f32],
-) -> Vec<Stretch<'a>> {
+fn stretches(taps: &TapTable, length: usize) -> Vec<Stretch<'_>> {
     let all = Positions::of(taps);
-    let (mut rest, mut first_row) = (output, 0);
-    let mut stretches = Vec::new();
+    let (mut first_row, mut stretches) = (0, Vec::new());
     for start in (0..all.len()).step_by(length) {
         let positions = all.slice(start, (start + length).min(all.len()));
         let end_row = positions.get(positions.len() - 1) + 1;
-        let (output, after) = rest.split_at_mut((end_row - first_row) * conv.c_out);
-        stretches.push(Stretch { positions, first_row, output });
-        (rest, first_row) = (after, end_row);
+        stretches.push(Stretch { positions, rows: first_row..end_row });
+        first_row = end_row;
     }
     stretches
 }
@@ -109,7 +101,7 @@ fn tile_forward(
         return multiply(&mut product, left, weight, 0, base);
     }
     tile.place(taps, positions);
-    scratch.announced = announce(input, 0, conv.c_in, tile, scratch.announced);
+    scratch.announced = announce(input, conv.c_in, taps, positions, scratch.announced);
     let panel = scratch.panel.take(rows * plan.pitch);
     for group in plan.groups() {
         tile.sample(taps, group.taps.clone(), conv.relative_pose);

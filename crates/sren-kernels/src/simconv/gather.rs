@@ -4,26 +4,30 @@
 //! relative-pose kernel wants three such sums of the same four pixels. Sizes are checked here, for
 //! both the portable loops of this file and the vector loops of [`super::gather_avx2`].
 
-use super::tile::{CORNERS, LANES, Tile};
+use super::tile::{CORNERS, LANES, Positions, Tile, used_corners};
 use crate::simd::prefetch;
+use crate::taps::TapTable;
 
-/// Announces the images of a tile, `[pixels, channels]` from pixel `first` of the batch on, as far
-/// as `known` (a pixel of the batch) does not say that they were announced before. Returns how far
-/// they are now. Images too large to stay in the cache are left alone.
+/// Announces the pixels of `input` `[pixels, channels]` around `positions` and around as many that
+/// come next, as far as `known` (a pixel of the batch) does not say that they were announced before.
+/// Returns how far they are now.
 pub(super) fn announce(
-    values: &[f32],
-    first: usize,
+    input: &[f32],
     channels: usize,
-    tile: &Tile,
+    taps: &TapTable,
+    positions: Positions,
     known: usize,
 ) -> usize {
-    const LARGEST: usize = 64 << 10;
-    let pixels = tile.pixels();
-    let start = pixels.start.max(known);
-    if start < pixels.end && pixels.len() * channels <= LARGEST {
-        prefetch(&values[(start - first) * channels..(pixels.end - first) * channels]);
+    let (cells, pixels) = (taps.output_grid().len(), taps.input_grid().len());
+    let below = taps.kernel_size() * taps.output_grid().width;
+    let (first, last) = (positions.get(0), positions.get(positions.len() - 1));
+    let pixel = |position: usize| position * pixels / cells;
+    let start = pixel(first.saturating_sub(below)).max(known);
+    let end = pixel(last + 1 + below + positions.len()).min(input.len() / channels);
+    if start < end {
+        prefetch(&input[start * channels..end * channels]);
     }
-    pixels.end.max(known)
+    end.max(known)
 }
 
 /// Fills a panel with samples of `input` `[pixels, channels]`: row p, `pitch` values long, begins
@@ -86,6 +90,32 @@ pub(super) fn scatter(
     }
 }
 
+/// [`scatter`]s the gradients of a panel and [`gather`]s the patches in their place.
+pub(super) fn exchange(
+    pixels: &mut [f32],
+    first: usize,
+    panel: &mut [f32],
+    pitch: usize,
+    input: &[f32],
+    channels: usize,
+    tile: &Tile,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if crate::simd::has_avx2() && tile.poses() == 1 && !tile.is_turned() {
+        check_panel(panel.len(), pitch, channels, tile);
+        let range = tile.pixels();
+        assert!(range.end * channels <= input.len(), "pixels of a tile");
+        assert!(first <= range.start && (range.end - first) * channels <= pixels.len(), "pixels");
+        let zero = pixels.as_mut_ptr().wrapping_sub(first * channels);
+        let (panel, input) = (panel.as_mut_ptr(), input.as_ptr());
+        // SAFETY: AVX2 and FMA are there. The panel holds the tile's rows, and both the input and
+        // `pixels`, which is borrowed mutably, all of the tile's pixels: just checked.
+        return unsafe { super::gather_avx2::exchange(zero, panel, pitch, input, channels, tile) };
+    }
+    scatter(pixels, first, panel, pitch, channels, tile);
+    gather(panel, pitch, input, channels, tile);
+}
+
 /// Fails unless every row of the tile has its place in the panel.
 fn check_panel(len: usize, pitch: usize, channels: usize, tile: &Tile) {
     let width = tile.taps() * tile.tap_width(channels);
@@ -100,12 +130,14 @@ fn for_each_corner(
     mut visit: impl FnMut(usize, usize, f32),
 ) {
     for pose in 0..tile.poses() {
-        let used = if tile.exact()[tap * tile.poses() + pose] { 1 } else { CORNERS };
-        for corner in 0..used {
-            let at = ((tap * tile.poses() + pose) * CORNERS + corner) * LANES + position;
+        let sample = tap * tile.poses() + pose;
+        let pixel = tile.sampled_pixels()[sample * LANES + position] as usize;
+        let used = used_corners(tile.corners(), tile.exact()[sample]);
+        for (corner, distance) in used.iter().enumerate() {
+            let at = (sample * CORNERS + corner) * LANES + position;
             for (block, weights) in tile.weights().into_iter().enumerate() {
                 if let Some(weight) = weights.get(at) {
-                    visit(block, tile.sampled_pixels()[at] as usize, *weight);
+                    visit(block, pixel + distance, *weight);
                 }
             }
         }

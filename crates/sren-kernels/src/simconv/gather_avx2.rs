@@ -50,18 +50,35 @@ pub(super) unsafe fn scatter(
     channels: usize,
     tile: &Tile,
 ) {
-    let function = match (channels, tile.is_turned(), is_shifted(zero, channels)) {
-        (16, false, _) => scatter_loops::<16, 1, false>,
-        (32, false, _) => scatter_loops::<32, 1, false>,
-        (64, false, false) => scatter_loops::<64, 1, false>,
-        (64, false, true) => scatter_loops::<64, 1, true>,
-        (_, false, false) => scatter_loops::<0, 1, false>,
-        (_, false, true) => scatter_loops::<0, 1, true>,
-        (_, true, false) => scatter_loops::<0, 3, false>,
-        (_, true, true) => scatter_loops::<0, 3, true>,
+    let function = match (tile.is_turned(), is_shifted(zero, channels)) {
+        (false, false) => scatter_loops::<1, false>,
+        (false, true) => scatter_loops::<1, true>,
+        (true, false) => scatter_loops::<3, false>,
+        (true, true) => scatter_loops::<3, true>,
     };
     // SAFETY: passed on.
     unsafe { function(zero, panel, pitch, channels, tile) }
+}
+
+/// [`scatter`], then [`gather`] into the same panel, for one pose and one sum a tap.
+///
+/// # Safety
+/// As both; `input` and the pixels that are written do not overlap.
+pub(super) unsafe fn exchange(
+    zero: *mut f32,
+    panel: *mut f32,
+    pitch: usize,
+    input: *const f32,
+    channels: usize,
+    tile: &Tile,
+) {
+    let function = match channels {
+        16 => exchange_loops::<16>,
+        32 => exchange_loops::<32>,
+        _ => exchange_loops::<0>,
+    };
+    // SAFETY: passed on.
+    unsafe { function(zero, panel, pitch, input, channels, tile) }
 }
 
 /// Whether pixels begin half a vector after a vector's place in a cache line, as they do in large
@@ -70,6 +87,10 @@ pub(super) unsafe fn scatter(
 fn is_shifted(pixels: *const f32, channels: usize) -> bool {
     pixels.addr() % 32 == 16 && channels.is_multiple_of(VECTOR) && channels >= 64
 }
+
+/// Positions whose samples of one tap are taken in a row: few enough for the next tap to find their
+/// pixels in the first-level cache.
+const RUN: usize = 8;
 
 /// Gathers `BLOCKS` sums a tap; `CHANNELS` is 0 or the number of channels, `SHIFTED` as
 /// [`is_shifted`].
@@ -85,37 +106,31 @@ unsafe fn gather_loops<const CHANNELS: usize, const BLOCKS: usize, const SHIFTED
     tile: &Tile,
 ) {
     let channels = if CHANNELS > 0 { CHANNELS } else { channels };
-    let samples = Sample::<BLOCKS>::first(tile);
-    let (poses, exact) = (tile.poses(), tile.exact());
-    for position in 0..tile.positions() {
-        for tap in 0..tile.taps() {
-            for pose in 0..poses {
-                // SAFETY: the tile has samples for these tap, pose and position; its pixels lie in
-                // `input` and the tap's place in `panel` by this function's contract.
-                unsafe {
-                    let out = panel.add(position * pitch + tap * BLOCKS * channels);
-                    let sample = samples.get(tap * poses + pose, position);
-                    match (*exact.get_unchecked(tap * poses + pose), pose > 0) {
-                        (false, false) => {
-                            blend::<BLOCKS, CORNERS, false, SHIFTED>(out, input, channels, sample)
-                        }
-                        (false, true) => {
-                            blend::<BLOCKS, CORNERS, true, SHIFTED>(out, input, channels, sample)
-                        }
-                        (true, false) => {
-                            blend::<BLOCKS, 1, false, SHIFTED>(out, input, channels, sample)
-                        }
-                        (true, true) => {
-                            blend::<BLOCKS, 1, true, SHIFTED>(out, input, channels, sample)
-                        }
+    for_each_run(tile, RUN, |run: Run<BLOCKS>, tap, pose, exact| {
+        // SAFETY: the run's pixels lie in `input` and the tap's place in `panel` by this
+        // function's contract.
+        unsafe {
+            let out = panel.add(run.position * pitch + tap * BLOCKS * channels);
+            for i in 0..run.positions {
+                let (out, sample) = (out.add(i * pitch), run.sample.add(i));
+                match (exact, pose > 0) {
+                    (false, false) => {
+                        blend::<BLOCKS, CORNERS, false, SHIFTED>(out, input, channels, sample)
                     }
+                    (false, true) => {
+                        blend::<BLOCKS, CORNERS, true, SHIFTED>(out, input, channels, sample)
+                    }
+                    (true, false) => {
+                        blend::<BLOCKS, 1, false, SHIFTED>(out, input, channels, sample)
+                    }
+                    (true, true) => blend::<BLOCKS, 1, true, SHIFTED>(out, input, channels, sample),
                 }
             }
         }
-    }
+    });
 }
 
-/// [`gather_loops`] for pixels narrower than a vector: tap by tap, over all positions.
+/// [`gather_loops`] for pixels narrower than a vector.
 ///
 /// # Safety
 /// As [`gather`], with `CHANNELS` channels and one sum a tap.
@@ -127,28 +142,20 @@ unsafe fn gather_narrow<const CHANNELS: usize>(
     _channels: usize,
     tile: &Tile,
 ) {
-    let samples = Sample::<1>::first(tile);
-    for tap in 0..tile.taps() {
-        for pose in 0..tile.poses() {
-            for position in 0..tile.positions() {
-                // SAFETY: the tile has samples for these tap, pose and position; its pixels lie in
-                // `input` and the tap's place in `panel` by this function's contract.
-                unsafe {
-                    let Sample { pixel, weight: [weight] } =
-                        samples.get(tap * tile.poses() + pose, position);
-                    let out = panel.add(position * pitch + tap * CHANNELS);
-                    for i in 0..CHANNELS {
-                        let mut sum = if pose == 0 { 0.0 } else { *out.add(i) };
-                        for corner in 0..CORNERS {
-                            let pixel = *pixel.add(corner * LANES) as usize;
-                            sum += *weight.add(corner * LANES) * *input.add(pixel * CHANNELS + i);
-                        }
-                        *out.add(i) = sum;
-                    }
+    for_each_run(tile, LANES, |run: Run<1>, tap, pose, exact| {
+        // SAFETY: the run's pixels lie in `input` and the tap's place in `panel` by this
+        // function's contract.
+        unsafe {
+            let out = panel.add(run.position * pitch + tap * CHANNELS);
+            for i in 0..run.positions {
+                let (out, sample) = (out.add(i * pitch), run.sample.add(i));
+                match exact {
+                    false => blend_narrow::<CHANNELS, CORNERS>(out, input, sample, pose > 0),
+                    true => blend_narrow::<CHANNELS, 1>(out, input, sample, pose > 0),
                 }
             }
         }
-    }
+    });
 }
 
 /// The adjoint of [`gather_loops`].
@@ -156,65 +163,148 @@ unsafe fn gather_narrow<const CHANNELS: usize>(
 /// # Safety
 /// As [`scatter`].
 #[target_feature(enable = "avx2,fma")]
-unsafe fn scatter_loops<const CHANNELS: usize, const BLOCKS: usize, const SHIFTED: bool>(
+unsafe fn scatter_loops<const BLOCKS: usize, const SHIFTED: bool>(
     zero: *mut f32,
     panel: *const f32,
     pitch: usize,
     channels: usize,
     tile: &Tile,
 ) {
-    let channels = if CHANNELS > 0 { CHANNELS } else { channels };
-    let samples = Sample::<BLOCKS>::first(tile);
-    let (poses, exact) = (tile.poses(), tile.exact());
-    for position in 0..tile.positions() {
-        for tap in 0..tile.taps() {
-            for pose in 0..poses {
-                // SAFETY: the tile has samples for these tap, pose and position; its pixels may be
-                // written and the tap's place in `panel` read by this function's contract.
-                unsafe {
-                    let from = panel.add(position * pitch + tap * BLOCKS * channels);
-                    let sample = samples.get(tap * poses + pose, position);
-                    match *exact.get_unchecked(tap * poses + pose) {
-                        false => spread::<BLOCKS, CORNERS, SHIFTED>(zero, from, channels, sample),
-                        true => spread::<BLOCKS, 1, SHIFTED>(zero, from, channels, sample),
-                    }
+    for_each_run(tile, RUN, |run: Run<BLOCKS>, tap, _, exact| {
+        // SAFETY: the run's pixels may be written and the tap's place in `panel` read by this
+        // function's contract.
+        unsafe {
+            let from = panel.add(run.position * pitch + tap * BLOCKS * channels);
+            for i in 0..run.positions {
+                let (from, sample) = (from.add(i * pitch), run.sample.add(i));
+                match exact {
+                    false => spread::<BLOCKS, CORNERS, SHIFTED>(zero, from, channels, sample),
+                    true => spread::<BLOCKS, 1, SHIFTED>(zero, from, channels, sample),
                 }
             }
         }
+    });
+}
+
+/// [`exchange`]; `CHANNELS` is 0 or the number of channels.
+///
+/// # Safety
+/// As [`exchange`].
+#[target_feature(enable = "avx2,fma")]
+unsafe fn exchange_loops<const CHANNELS: usize>(
+    zero: *mut f32,
+    panel: *mut f32,
+    pitch: usize,
+    input: *const f32,
+    channels: usize,
+    tile: &Tile,
+) {
+    let channels = if CHANNELS > 0 { CHANNELS } else { channels };
+    for_each_run(tile, RUN, |run: Run<1>, tap, _, exact| {
+        // SAFETY: the run's pixels lie in `input` and may be written, and the tap's place is in
+        // `panel`, by this function's contract.
+        unsafe {
+            let patch = panel.add(run.position * pitch + tap * channels);
+            for i in 0..run.positions {
+                let (patch, sample) = (patch.add(i * pitch), run.sample.add(i));
+                match exact {
+                    false => swap::<CORNERS>(zero, patch, input, channels, sample),
+                    true => swap::<1>(zero, patch, input, channels, sample),
+                }
+            }
+        }
+    });
+}
+
+/// Consecutive positions and the sample of the first; those of the others follow it.
+struct Run<'a, const BLOCKS: usize> {
+    position: usize,
+    positions: usize,
+    sample: Sample<'a, BLOCKS>,
+}
+
+/// Visits all samples of a tile in runs of up to `length` positions, with their tap, their pose and
+/// whether they are exact.
+#[inline(always)]
+fn for_each_run<const BLOCKS: usize>(
+    tile: &Tile,
+    length: usize,
+    mut visit: impl FnMut(Run<BLOCKS>, usize, usize, bool),
+) {
+    let poses = tile.poses();
+    for position in (0..tile.positions()).step_by(length) {
+        let positions = length.min(tile.positions() - position);
+        for tap in 0..tile.taps() {
+            for pose in 0..poses {
+                let index = tap * poses + pose;
+                let sample = Sample::get(tile, index, position);
+                visit(Run { position, positions, sample }, tap, pose, tile.exact()[index]);
+            }
+        }
     }
 }
 
-/// A sample: the first of its four corners, [`LANES`] values from one to the next.
+/// A sample: its first corner, the distances of all, their weights, [`LANES`] values from one to
+/// the next.
 #[derive(Clone, Copy)]
-struct Sample<const BLOCKS: usize> {
+struct Sample<'a, const BLOCKS: usize> {
     pixel: *const u32,
+    corners: &'a [usize; CORNERS],
     weight: [*const f32; BLOCKS],
 }
 
-impl<const BLOCKS: usize> Sample<BLOCKS> {
-    /// The first sample of a tile.
-    fn first(tile: &Tile) -> Self {
+impl<'a, const BLOCKS: usize> Sample<'a, BLOCKS> {
+    /// The sample `index`, counted over taps and poses, of a position.
+    #[inline(always)]
+    fn get(tile: &'a Tile, index: usize, position: usize) -> Self {
+        let weights = tile.weights();
         let mut weight = [std::ptr::null(); BLOCKS];
-        for (weight, weights) in weight.iter_mut().zip(tile.weights()) {
-            *weight = weights.as_ptr();
+        for block in 0..BLOCKS {
+            weight[block] = weights[block][index * CORNERS * LANES + position..].as_ptr();
         }
-        Self { pixel: tile.sampled_pixels().as_ptr(), weight }
+        let pixel = tile.sampled_pixels()[index * LANES + position..].as_ptr();
+        Self { pixel, corners: tile.corners(), weight }
     }
 
+    /// The same sample of the position that follows after `positions`.
+    ///
     /// # Safety
-    /// This is the first sample of a tile that has more than `index` samples a position and more
-    /// than `position` positions.
+    /// The tile has that position.
     #[inline(always)]
-    unsafe fn get(mut self, index: usize, position: usize) -> Self {
-        let at = index * CORNERS * LANES + position;
+    unsafe fn add(mut self, positions: usize) -> Self {
         // SAFETY: by this function's contract.
         unsafe {
-            self.pixel = self.pixel.add(at);
+            self.pixel = self.pixel.add(positions);
             for block in 0..BLOCKS {
-                self.weight[block] = self.weight[block].add(at);
+                self.weight[block] = self.weight[block].add(positions);
             }
         }
         self
+    }
+}
+
+/// [`blend`] of `CHANNELS` values, one after the other.
+///
+/// # Safety
+/// As [`blend`].
+#[inline(always)]
+unsafe fn blend_narrow<const CHANNELS: usize, const USED: usize>(
+    out: *mut f32,
+    input: *const f32,
+    sample: Sample<1>,
+    add: bool,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let first = *sample.pixel as usize;
+        for i in 0..CHANNELS {
+            let mut sum = if add { *out.add(i) } else { 0.0 };
+            for corner in 0..USED {
+                let pixel = first + sample.corners[corner];
+                sum += *sample.weight[0].add(corner * LANES) * *input.add(pixel * CHANNELS + i);
+            }
+            *out.add(i) = sum;
+        }
     }
 }
 
@@ -232,10 +322,11 @@ unsafe fn blend<const BLOCKS: usize, const USED: usize, const ADD: bool, const S
 ) {
     // SAFETY: by this function's contract.
     unsafe {
-        let mut from = [input; USED];
+        let first = input.add(*sample.pixel as usize * channels);
+        let mut from = [first; USED];
         let mut weight = [[_mm256_setzero_ps(); USED]; BLOCKS];
         for corner in 0..USED {
-            from[corner] = input.add(*sample.pixel.add(corner * LANES) as usize * channels);
+            from[corner] = first.add(sample.corners[corner] * channels);
             for block in 0..BLOCKS {
                 weight[block][corner] =
                     _mm256_broadcast_ss(&*sample.weight[block].add(corner * LANES));
@@ -313,6 +404,59 @@ unsafe fn blend_half<const BLOCKS: usize, const USED: usize, const ADD: bool>(
     }
 }
 
+/// [`spread`] of `patch` `[channels]`, then [`blend`] in its place. Weights are read once, and reading
+/// pixels and writing others take turns.
+///
+/// # Safety
+/// As both.
+#[inline(always)]
+unsafe fn swap<const USED: usize>(
+    zero: *mut f32,
+    patch: *mut f32,
+    input: *const f32,
+    channels: usize,
+    sample: Sample<1>,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let first = *sample.pixel as usize * channels;
+        let mut from = [input; USED];
+        let mut to = [zero; USED];
+        let mut weight = [_mm256_setzero_ps(); USED];
+        for corner in 0..USED {
+            let distance = sample.corners[corner] * channels;
+            from[corner] = input.add(first).add(distance);
+            to[corner] = zero.wrapping_add(first).add(distance);
+            weight[corner] = _mm256_broadcast_ss(&*sample.weight[0].add(corner * LANES));
+        }
+        let mut i = 0;
+        while i + VECTOR <= channels {
+            let value = _mm256_loadu_ps(patch.add(i));
+            let mut sum = _mm256_mul_ps(weight[0], _mm256_loadu_ps(from[0].add(i)));
+            for corner in 1..USED {
+                let pixel = _mm256_loadu_ps(from[corner].add(i));
+                sum = _mm256_fmadd_ps(weight[corner], pixel, sum);
+            }
+            _mm256_storeu_ps(patch.add(i), sum);
+            for corner in 0..USED {
+                let to = to[corner].add(i);
+                _mm256_storeu_ps(to, _mm256_fmadd_ps(weight[corner], value, _mm256_loadu_ps(to)));
+            }
+            i += VECTOR;
+        }
+        while i < channels {
+            let (value, mut sum) = (*patch.add(i), 0.0);
+            for corner in 0..USED {
+                let weight = _mm256_cvtss_f32(weight[corner]);
+                sum += weight * *from[corner].add(i);
+                *to[corner].add(i) += weight * value;
+            }
+            *patch.add(i) = sum;
+            i += 1;
+        }
+    }
+}
+
 /// The adjoint of [`blend`]: adds the gradients at `from` `[BLOCKS, channels]` to the pixels.
 /// Corners may be the same pixel: each is read after the one before was written.
 ///
@@ -328,11 +472,11 @@ unsafe fn spread<const BLOCKS: usize, const USED: usize, const SHIFTED: bool>(
 ) {
     // SAFETY: by this function's contract.
     unsafe {
-        let mut to = [zero; USED];
+        let first = zero.wrapping_add(*sample.pixel as usize * channels);
+        let mut to = [first; USED];
         let mut weight = [[_mm256_setzero_ps(); BLOCKS]; USED];
         for corner in 0..USED {
-            let pixel = *sample.pixel.add(corner * LANES) as usize;
-            to[corner] = zero.wrapping_add(pixel * channels);
+            to[corner] = first.add(sample.corners[corner] * channels);
             for block in 0..BLOCKS {
                 weight[corner][block] =
                     _mm256_broadcast_ss(&*sample.weight[block].add(corner * LANES));

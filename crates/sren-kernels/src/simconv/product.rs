@@ -99,6 +99,21 @@ impl Packed {
     }
 }
 
+impl Packed {
+    /// Adds the sum of all rows to `sums` `[columns]`.
+    pub(super) fn add_sum_of_rows(&self, sums: &mut [f32]) {
+        assert_eq!(sums.len(), self.columns, "sums of columns");
+        let strips = self.buffer.values().chunks_exact(self.depth * COLUMNS);
+        for (sums, strip) in sums.chunks_mut(COLUMNS).zip(strips) {
+            let mut sum = [0.0; COLUMNS];
+            for row in strip.as_chunks::<COLUMNS>().0 {
+                sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+            }
+            sums.iter_mut().zip(sum).for_each(|(sums, sum)| *sums += sum);
+        }
+    }
+}
+
 /// Depth that one pass over the blocks takes: a strip of it stays in the first-level cache.
 const DEPTH: usize = 256;
 

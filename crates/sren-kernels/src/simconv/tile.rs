@@ -67,6 +67,11 @@ pub(super) const POSITIONS: usize = 192;
 /// are, and an odd number of cache lines, so that lanes do not share cache sets.
 pub(super) const LANES: usize = POSITIONS + LINE;
 
+/// The corners that samples have: one if they are exact.
+pub(super) fn used_corners(corners: &[usize; CORNERS], exact: bool) -> &[usize] {
+    if exact { &corners[..1] } else { corners }
+}
+
 /// A value for each position.
 type Lane = [f32; LANES];
 
@@ -80,14 +85,16 @@ pub(super) struct Tile {
     places: Box<Places>,
     /// A frame for each pose.
     frames: Vec<Frames>,
-    /// `[tap, pose, corner, LANES]`; corners outside of the image point somewhere inside.
+    /// Pixels from the first corner of a sample to each.
+    corners: [usize; CORNERS],
+    /// The first corners, `[tap, pose, LANES]`.
     pixel: Vec<u32>,
-    /// Weights of the corners, 0 outside of the image, in the same order.
+    /// Weights of the corners, `[tap, pose, corner, LANES]`.
     weight: Vec<f32>,
     /// `weight * cos d` and `weight * sin d`, d being the angle of the corner's frame relative to
     /// the position's, in the same order; for relative-pose kernels only.
     turn: Option<[Vec<f32>; 2]>,
-    /// `[tap, pose]`: whether all positions' samples lie exactly on their first corner.
+    /// `[tap, pose]`: whether samples have one corner only.
     exact: Vec<bool>,
 }
 
@@ -128,6 +135,7 @@ impl Default for Tile {
             pixels: 0..0,
             places: Box::new(places),
             frames: Vec::new(),
+            corners: [0; CORNERS],
             pixel: Vec::new(),
             weight: Vec::new(),
             turn: None,
@@ -171,18 +179,15 @@ impl Tile {
         self.pixels = image(first) * pixels..(image(last) + 1) * pixels;
         match positions {
             Positions::Range(..) => {
-                let mut first_pixel = image(first) * pixels;
-                let cell = first % output.len();
-                let (mut row, mut column) = (cell / output.width, cell % output.width);
-                for lane in 0..positions.len() {
-                    let (x, y) = (taps.columns()[column], taps.rows()[row]);
-                    self.places.set(lane, x, y, first_pixel);
-                    column += 1;
-                    if column == output.width {
-                        (row, column) = (row + 1, 0);
-                    }
-                    if row == output.height {
-                        (row, first_pixel) = (0, first_pixel + pixels);
+                let mut lane = 0;
+                while lane < positions.len() {
+                    let cell = (first + lane) % output.len();
+                    let columns = &taps.columns()[cell % output.width..];
+                    let y = taps.rows()[cell / output.width];
+                    let first_pixel = image(first + lane) * pixels;
+                    for &x in &columns[..columns.len().min(positions.len() - lane)] {
+                        self.places.set(lane, x, y, first_pixel);
+                        lane += 1;
                     }
                 }
             }
@@ -211,12 +216,14 @@ impl Tile {
         let kernel_size = taps.kernel_size();
         let size = [taps.input_grid().width, taps.input_grid().height];
         self.taps = wanted.len();
-        let len = wanted.len() * self.poses * CORNERS * LANES;
+        let [right, below] = [size[0].min(2) - 1, (size[1].min(2) - 1) * size[0]];
+        self.corners = [0, right, below, below + right];
+        let len = wanted.len() * self.poses * LANES;
         self.pixel.resize(len, 0);
-        self.weight.resize(len, 0.0);
+        self.weight.resize(CORNERS * len, 0.0);
         self.turn = relative_pose.then(|| self.turn.take().unwrap_or_default());
         self.exact.clear();
-        let mut pixels = self.pixel.chunks_exact_mut(CORNERS * LANES);
+        let mut pixels = self.pixel.chunks_exact_mut(LANES);
         let mut weights = self.weight.chunks_exact_mut(CORNERS * LANES);
         for tap in wanted {
             let centred = |index: usize| index as f32 - (kernel_size / 2) as f32;
@@ -228,15 +235,18 @@ impl Tile {
             }
         }
         if let (Some([cos, sin]), Some(there)) = (&mut self.turn, taps.input_directions()) {
-            cos.resize(len, 0.0);
-            sin.resize(len, 0.0);
-            for corner in 0..len / LANES {
-                let own = &self.frames[corner / CORNERS % self.poses];
-                for lane in 0..self.positions {
-                    let at = corner * LANES + lane;
-                    let (there, weight) = (there[self.pixel[at] as usize], self.weight[at]);
-                    cos[at] = weight * (there.cos * own.cos[lane] + there.sin * own.sin[lane]);
-                    sin[at] = weight * (there.sin * own.cos[lane] - there.cos * own.sin[lane]);
+            cos.resize(CORNERS * len, 0.0);
+            sin.resize(CORNERS * len, 0.0);
+            for (index, &exact) in self.exact.iter().enumerate() {
+                let own = &self.frames[index % self.poses];
+                for (corner, distance) in used_corners(&self.corners, exact).iter().enumerate() {
+                    for lane in 0..self.positions {
+                        let there = there[self.pixel[index * LANES + lane] as usize + distance];
+                        let at = (index * CORNERS + corner) * LANES + lane;
+                        let weight = self.weight[at];
+                        cos[at] = weight * (there.cos * own.cos[lane] + there.sin * own.sin[lane]);
+                        sin[at] = weight * (there.sin * own.cos[lane] - there.cos * own.sin[lane]);
+                    }
                 }
             }
         }
@@ -272,19 +282,25 @@ impl Tile {
         if self.is_turned() { 3 * channels } else { channels }
     }
 
-    /// `[tap, pose]`: whether all samples lie exactly on their first corner, so that the others
-    /// have weight 0. So do the centre of the kernel where the grids agree, and every tap of a
-    /// plain convolution.
+    /// `[tap, pose]`: whether all samples lie exactly on pixels and have only a first corner, the
+    /// others being undefined. So do the centre of the kernel where the grids agree, and every tap
+    /// of a plain convolution.
     pub(super) fn exact(&self) -> &[bool] {
         &self.exact
     }
 
-    /// The pixels of all samples, `[tap, pose, corner, LANES]`.
+    /// Pixels from the first corner of any sample to each of its corners.
+    pub(super) fn corners(&self) -> &[usize; CORNERS] {
+        &self.corners
+    }
+
+    /// The first corners of all samples, `[tap, pose, LANES]`, pixels of the batch.
     pub(super) fn sampled_pixels(&self) -> &[u32] {
         &self.pixel
     }
 
-    /// The weights of all samples for the one or three sums of a tap, in the same order.
+    /// The weights of all samples' corners for the one or three sums of a tap,
+    /// `[tap, pose, corner, LANES]`.
     pub(super) fn weights(&self) -> [&[f32]; 3] {
         match &self.turn {
             Some([cos, sin]) => [&self.weight, cos, sin],
@@ -325,7 +341,8 @@ fn sample_tap_avx2(
     sample_tap_lanes(tap, size, places, frames, positions, pixel, weight)
 }
 
-/// The samples of one tap in one pose, `[corner, LANES]`; whether only first corners have weight.
+/// The samples of one tap in one pose, `pixel` `[LANES]` and `weight` `[corner, LANES]`; whether
+/// all lie exactly on pixels, and then only the first corner counts.
 #[inline(always)]
 fn sample_tap_lanes(
     [tx, ty]: [f32; 2],
@@ -336,53 +353,82 @@ fn sample_tap_lanes(
     pixel: &mut [u32],
     weight: &mut [f32],
 ) -> bool {
-    let mut others = 0;
-    let (pixel, weight) = (&mut pixel[..CORNERS * LANES], &mut weight[..CORNERS * LANES]);
-    for i in 0..positions.min(LANES) {
+    let positions = positions.min(LANES);
+    let (pixel, weight) = (&mut pixel[..LANES], &mut weight[..CORNERS * LANES]);
+    let place = |i: usize| {
         let (cos, sin) = (frames.step_cos[i], frames.step_sin[i]);
-        let x = neighbours(places.x_cell[i], places.x_rest[i] + (cos * tx - sin * ty), width);
-        let y = neighbours(places.y_cell[i], places.y_rest[i] + (sin * tx + cos * ty), height);
-        let rows = [
-            places.first_pixel[i] + y.cell[0] * width as u32,
-            places.first_pixel[i] + y.cell[1] * width as u32,
-        ];
-        let weights = [frames.weight[i] * y.weight[0], frames.weight[i] * y.weight[1]];
-        for corner in 0..CORNERS {
-            pixel[corner * LANES + i] = rows[corner / 2] + x.cell[corner % 2];
-            let value = weights[corner / 2] * x.weight[corner % 2];
-            weight[corner * LANES + i] = value;
-            others |= if corner > 0 { value.to_bits() } else { 0 };
-        }
-    }
-    others == 0
-}
-
-/// The two neighbours of a coordinate along one axis, moved inside, and their weights: 0 outside.
-struct Neighbours {
-    cell: [u32; 2],
-    weight: [f32; 2],
-}
-
-/// `size` is at least 1. Written with comparisons that send everything that is not inside, and
-/// not-a-number, to weight 0.
-#[inline(always)]
-fn neighbours(cell: f32, rest: f32, size: usize) -> Neighbours {
-    let floor = rest.floor();
-    let fraction = rest - floor;
-    let (low, last) = (cell + floor, (size - 1) as f32);
-    let clamp = |v: f32| {
-        let v = if v > 0.0 { v } else { 0.0 };
-        if v < last { v } else { last }
+        let x = Place::new(places.x_cell[i], places.x_rest[i] + (cos * tx - sin * ty));
+        let y = Place::new(places.y_cell[i], places.y_rest[i] + (sin * tx + cos * ty));
+        (x, y)
     };
-    let (near, far) = (clamp(low), clamp(low + 1.0));
-    Neighbours {
-        // SAFETY: both are in 0..=last, and grids are at most 2^24 wide.
-        cell: unsafe {
-            [near.to_int_unchecked::<i32>() as u32, far.to_int_unchecked::<i32>() as u32]
-        },
-        weight: [
-            if near == low { 1.0 - fraction } else { 0.0 },
-            if far == low + 1.0 { fraction } else { 0.0 },
-        ],
+    let mut fractions = 0;
+    for i in 0..positions {
+        let (x, y) = place(i);
+        let (column, x_weights) = x.neighbours(width);
+        let (row, y_weights) = y.neighbours(height);
+        pixel[i] = places.first_pixel[i] + row * width as u32 + column;
+        let weights = [frames.weight[i] * y_weights[0], frames.weight[i] * y_weights[1]];
+        for corner in 0..CORNERS {
+            weight[corner * LANES + i] = weights[corner / 2] * x_weights[corner % 2];
+        }
+        fractions |= x.fraction.to_bits() | y.fraction.to_bits();
     }
+    if fractions != 0 {
+        return false;
+    }
+    for i in 0..positions {
+        let (x, y) = place(i);
+        let (column, x_inside) = x.nearest(width);
+        let (row, y_inside) = y.nearest(height);
+        pixel[i] = places.first_pixel[i] + row * width as u32 + column;
+        weight[i] = if x_inside & y_inside { frames.weight[i] } else { 0.0 };
+    }
+    true
+}
+
+/// A coordinate along one axis: an integer and the rest in 0..1.
+struct Place {
+    low: f32,
+    fraction: f32,
+}
+
+/// Written with comparisons that send everything that is not inside, and not-a-number, to weight 0.
+/// Sizes are at least 1 and at most 2^24.
+impl Place {
+    #[inline(always)]
+    fn new(cell: f32, rest: f32) -> Self {
+        let floor = rest.floor();
+        Self { low: cell + floor, fraction: rest - floor }
+    }
+
+    /// Two neighbouring cells inside, of which the first is given (the only one if `size` is 1),
+    /// and their weights.
+    #[inline(always)]
+    fn neighbours(&self, size: usize) -> (u32, [f32; 2]) {
+        let (near, cell) = clamp(self.low, size.max(2) - 2);
+        let place = (self.low - near) + self.fraction;
+        let weight = |at: f32| {
+            let weight = 1.0 - (place - at).abs();
+            if weight > 0.0 { weight } else { 0.0 }
+        };
+        let second = if size > 1 { 1.0 } else { f32::INFINITY };
+        (cell, [weight(0.0), weight(second)])
+    }
+
+    /// The cell of a whole coordinate, moved inside, and whether it was.
+    #[inline(always)]
+    fn nearest(&self, size: usize) -> (u32, bool) {
+        let (near, cell) = clamp(self.low, size - 1);
+        (cell, near == self.low)
+    }
+}
+
+/// `value`, an integer or not-a-number, moved to `0..=last`.
+#[inline(always)]
+fn clamp(value: f32, last: usize) -> (f32, u32) {
+    let last = last as f32;
+    let value = if value > 0.0 { value } else { 0.0 };
+    let value = if value < last { value } else { last };
+    // SAFETY: it is in 0..=last, which is less than 2^24.
+    (value, unsafe { value.to_int_unchecked::<i32>() } as u32)
 }

@@ -4,7 +4,7 @@
 use burn::tensor::{Tensor, TensorData};
 use sren::equivariance::{FeatureMap, network_layers};
 use sren::models::{SimResNet, SimResNetConfig};
-use sren::{Equivariance, Grid, Image, Similarity};
+use sren::{Equivariance, Grid, Image, Similarity, Weights};
 use sren_data::in_channels;
 
 use crate::canvas::{Canvas, Colour};
@@ -25,6 +25,8 @@ const HEAD: usize = 34;
 const FEATURES: f64 = 0.62;
 /// and that inputs are shown of: the image at its largest.
 const INPUTS: f64 = 0.8;
+/// Pixels between the positions of networks that can be shown at any.
+const FINE: usize = 2;
 /// Arrows along a cell.
 const ARROWS: usize = 14;
 const PAPER: Colour = [0.07, 0.08, 0.1];
@@ -57,7 +59,10 @@ pub fn feature_picture(
     let views: Vec<Image> = transforms.iter().map(view).collect::<Result<_>>()?;
     let maps: Vec<Vec<Vec<Map>>> = networks
         .iter()
-        .map(|shown| views.iter().map(|view| maps_of(shown, view)).collect())
+        .map(|shown| {
+            let network = fine(shown)?;
+            views.iter().map(|view| maps_of(shown, &network, view)).collect()
+        })
         .collect::<Result<_>>()?;
     let layers = chosen(&maps, layers)?;
     let following =
@@ -140,11 +145,21 @@ struct Map {
     values: Vec<f32>,
 }
 
-fn maps_of(shown: &Shown, view: &Image) -> Result<Vec<Map>> {
+/// The network on a grid fine enough to look at, where its positions do not see each other.
+fn fine(shown: &Shown) -> Result<SimResNet> {
+    if !shown.config.stages.is_empty() || shown.config.stem_stride <= FINE {
+        return Ok(shown.network.clone());
+    }
+    let mut config = shown.config.clone().with_equivariance(shown.network.equivariance());
+    config.stem_stride = FINE;
+    Ok(Weights::of(shown.network).apply(config.init(&plain_device())?)?)
+}
+
+fn maps_of(shown: &Shown, network: &SimResNet, view: &Image) -> Result<Vec<Map>> {
     let view = in_channels(view, shown.config.image_channels)?;
     let shape = [1, view.height(), view.width(), view.channels()];
     let data = TensorData::new(view.data().to_vec(), shape);
-    let layers = network_layers(shown.network, Tensor::from_data(data, &plain_device()))?;
+    let layers = network_layers(network, Tensor::from_data(data, &plain_device()))?;
     let read = |layer: FeatureMap| {
         let [.., channels] = layer.values.dims();
         let values = layer.values.into_data().iter::<f32>().collect();

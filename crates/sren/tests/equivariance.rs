@@ -128,10 +128,10 @@ fn other_turns_and_scales_are_followed_far_better_than_by_a_plain_network() {
     let plain = network(Equivariance::None, &transforms(), false);
     assert_eq!(
         ours.iter().map(|l| l.name.as_str()).collect::<Vec<_>>(),
-        ["stem", "blocks.0", "blocks.1"]
+        ["window.0", "window.1", "window.2", "stem"]
     );
     for (ours, plain) in ours.iter().zip(&plain) {
-        assert!(ours.error < 0.5 * plain.error, "{ours:?} {plain:?}");
+        assert!(ours.error < 0.1 * plain.error, "{ours:?} {plain:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 //! Every draw follows from the recipe's seed and the step it is for, so that a run that was stopped
 //! goes on as if it never had been.
 
+mod drawn_positions;
 mod images;
 mod kept_poses;
 mod optimiser;
@@ -13,6 +14,7 @@ mod schedule;
 mod trained;
 mod trainer;
 
+pub(crate) use drawn_positions::with_positions;
 pub use images::Presentation;
 pub use optimiser::{Optimiser, OptimiserKind};
 pub use photographs::{Photographs, class_weights};

@@ -10,8 +10,9 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use sren::models::SimResNet;
 use sren::pose::Pose;
 use sren::{Grid, PoseField, Similarity, Weights};
-use sren_data::{Dataset, Split, TrainingSplit, draw_positions};
+use sren_data::{Dataset, Split, TrainingSplit};
 
+use super::drawn_positions::with_positions;
 use super::kept_poses::KeptPoses;
 use super::optimiser::Optimiser;
 use super::photographs::class_weights;
@@ -255,7 +256,7 @@ impl Trainer {
         };
         let fields = match self.recipe.positions as usize {
             0 => fields,
-            count => self.drawn(fields, count, epoch, indices)?,
+            count => with_positions(fields, count, self.recipe.seed, epoch, indices)?,
         };
         let Some(jitter) = self.recipe.pose_jitter else {
             return Ok(fields);
@@ -264,29 +265,6 @@ impl Trainer {
             indices.iter().map(|index| jitter.draw(self.recipe.seed, epoch, *index)).collect();
         let jittered = fields.into_iter().map(|field| field.composed(&by));
         Ok(jittered.collect::<Result<_, _>>().map_err(sren::Error::from)?)
-    }
-
-    /// The fields with `count` positions of each image, no confidence elsewhere.
-    fn drawn(
-        &self,
-        fields: Vec<PoseField>,
-        count: usize,
-        epoch: usize,
-        indices: &[usize],
-    ) -> Result<Vec<PoseField>> {
-        let drawn = fields.into_iter().map(|field| {
-            let mut confidence = vec![0.0; field.confidence().len()];
-            let area = field.grid().len().max(1);
-            for (slot, index) in indices.iter().enumerate() {
-                let own = &field.confidence()[slot * area..][..area];
-                let active = (0..area).filter(|at| own[*at] > 0.0).collect();
-                for at in draw_positions(active, count, self.recipe.seed, epoch, *index) {
-                    confidence[slot * area + at] = own[at];
-                }
-            }
-            field.with_confidence(confidence).map_err(sren::Error::from)
-        });
-        Ok(drawn.collect::<Result<_, _>>()?)
     }
 
     /// Validates, keeps the weights if they are the best so far, and saves everything.

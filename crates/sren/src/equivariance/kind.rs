@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// plain CNN (`None`).
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
 pub enum Equivariance {
-    /// Neither: every frame is the image's own and every position is active. A plain convolution.
+    /// Neither: every frame is the image's own. A plain convolution.
     None,
     /// Angles are followed; neighbouring taps are one grid step apart.
     Rotation,
@@ -24,7 +24,7 @@ impl Equivariance {
     /// `field` with what is not followed frozen.
     pub fn freeze(self, field: PoseField) -> Result<PoseField> {
         Ok(match self {
-            Self::None => PoseField::identity(*field.grid(), field.batch()),
+            Self::None => field.with_scale(1.0)?.without_angle(),
             Self::Rotation => field.with_scale(1.0)?,
             Self::Scale => field.without_angle(),
             Self::Similarity => field,

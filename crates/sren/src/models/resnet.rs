@@ -209,7 +209,7 @@ impl SimResNet {
             return Err(Error::shape("SimResNet::pose_fields", expected, c.to_string()));
         }
         let grids = self.grids(&Grid::pixels(h, w))?;
-        if self.equivariance == Equivariance::None {
+        if self.reads_no_poses() {
             return Ok(grids.iter().map(|grid| PoseField::identity(*grid, n)).collect());
         }
         self.poses.fields(images, &grids)
@@ -221,9 +221,15 @@ impl SimResNet {
         Ok(frames.with_active_only(self.computes_active_only()))
     }
 
-    /// Whether only positions that have a pose are computed: never in a plain CNN.
+    /// Whether only positions that have a pose are computed.
     pub fn computes_active_only(&self) -> bool {
-        self.active_only && self.equivariance != Equivariance::None
+        self.active_only && !self.reads_no_poses()
+    }
+
+    /// Whether nothing is followed and every position is computed: a plain CNN. One with windows
+    /// still has them only where there is a pose, and is gated.
+    fn reads_no_poses(&self) -> bool {
+        self.equivariance == Equivariance::None && self.window.is_empty()
     }
 
     /// The equivariant feature maps of the stem and of every block, first to last, with their grids:

@@ -102,6 +102,18 @@ fn feature_maps_turn_with_the_image_and_every_parameter_learns() {
 }
 
 #[test]
+fn a_blank_image_has_no_features_and_an_answer() {
+    let device = device();
+    let net = network(Architecture::Small, Equivariance::Similarity, &device);
+    for net in [net.clone(), net.valid()] {
+        let blank = Tensor::<4>::zeros([2, 32, 32, 1], &device);
+        let (features, _) = net.features(blank.clone(), &net.frames(&blank).unwrap()).unwrap();
+        assert!(values(&features).iter().all(|v| *v == 0.0));
+        assert!(values(&net.forward(blank).unwrap()).iter().all(|v| v.is_finite()));
+    }
+}
+
+#[test]
 fn weights_come_back_from_a_file_and_faults_are_named() {
     let device = device();
     let arch = Architecture::Small;
@@ -142,7 +154,7 @@ fn wrong_images_and_settings_are_refused() {
     let error = net.forward(tensor(1, [1, 32, 32, 3], &device)).unwrap_err().to_string();
     assert_eq!(error, "SimResNet::pose_fields: expected images of 1 channels, got 3");
     let config = || Architecture::Small.config(1, 10);
-    assert!(config().with_dropout(1.0).init(&device).is_err());
+    assert!(config().with_head_dropout(1.0).init(&device).is_err());
     let empty = vec![StageConfig::new(8, 0, 1)];
     assert!(SimResNetConfig::new(10, 1, 4, 5, 2, empty).init(&device).is_err());
     let even = vec![WindowLayerConfig::new(4, 4, 2)];

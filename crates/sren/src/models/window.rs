@@ -63,7 +63,9 @@ impl Windows {
             .to_data()
             .try_into_vec::<f32>()
             .map_err(|e| Error::shape("stem window", "images of f32", format!("{e:?}")))?;
-        let values = patches(taps, &data, c)?;
+        let mut values = patches(taps, &data, c)?;
+        // Tensors are not empty: without any position, a blank window that goes nowhere.
+        values.resize(values.len().max(k * k * c), 0.0);
         let shape = [values.len() / (k * k * c), k, k, c];
         let values = Tensor::from_data(TensorData::new(values, shape), &images.device());
         Ok(Self { values, grid: Grid::pixels(k, k) })
@@ -93,6 +95,9 @@ impl Windows {
             return self.values.reshape(shape);
         };
         let device = self.values.device();
+        if active.is_empty() {
+            return Tensor::zeros(shape, &device);
+        }
         let rows = active.iter().map(|position| *position as i32).collect::<Vec<_>>();
         let rows = Tensor::<1, Int>::from_data(TensorData::new(rows, [m]), &device);
         let nothing = Tensor::<2>::zeros([taps.batch() * grid.len(), width], &device);

@@ -27,7 +27,7 @@ fn it_is_as_accurate_as_published_on_a_sample_of_the_test_sets() {
 
 #[test]
 fn it_is_there_for_every_command() {
-    assert!(sren(&["info"]).contains("131766 parameters"));
+    assert!(sren(&["info"]).contains("81514 parameters"));
     assert!(sren(&["eval", "mnist-sren", "--images", "20", "--sets", "r"]).contains("20"));
     assert!(sren(&["stability", "--images", "10", "--json"]).contains("mnist-sren"));
 }

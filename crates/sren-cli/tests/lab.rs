@@ -34,11 +34,11 @@ fn every_layer_of_random_and_trained_networks_is_measured_beside_a_cnn() {
     assert_eq!((&report["data"], &report["model"]), (&"mnist".into(), &"sren".into()));
     let names: Vec<&str> =
         report["layers"].as_array().unwrap().iter().map(|l| l["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["window.0", "window.1", "window.2", "stem"]);
+    assert_eq!(names, ["stem", "blocks.0", "blocks.1"]);
     let [rotation, _, both, rot90] = errors(&report["worst"]);
     let [cnn_rotation, _, cnn_both, cnn_rot90] = errors(&report["cnn"]["worst"]);
     assert!(rot90 < 1e-5 && cnn_rot90 > 0.3, "{report}");
-    assert!(rotation < 0.25 * cnn_rotation && both < 0.35 * cnn_both, "{report}");
+    assert!(rotation < 0.5 * cnn_rotation && both < cnn_both, "{report}");
     for layer in report["layers"].as_array().unwrap() {
         assert!(errors(layer).iter().all(|error| error.is_finite()));
         assert!(layer["both_centred"].as_f64() >= layer["both"].as_f64());
@@ -63,10 +63,14 @@ fn every_layer_of_random_and_trained_networks_is_measured_beside_a_cnn() {
 fn smooth_images_are_followed_closely_and_folders_are_read() {
     let few = ["--count", "1", "--angles", "4", "--positions", "2", "--json"];
     let on = |images: &str| sren(&[&["equivariance", "--images", images], &few[..]].concat());
+    let window = [&["equivariance", "--images", "smooth", "--arch", "window"], &few[..]].concat();
+    let [rotation, scale, both, rot90] = errors(&json(&sren(&window))["worst"]);
+    assert!(rotation.max(scale).max(both) < 0.01 && rot90 < 1e-6, "{rotation} {scale} {both}");
     let report = json(&on("smooth"));
     assert_eq!((&report["data"], &report["side"]), (&"smooth".into(), &96.into()));
-    let [rotation, scale, both, rot90] = errors(&report["worst"]);
-    assert!(rotation < 0.01 && scale < 0.01 && both < 0.01 && rot90 < 1e-6, "{report}");
+    let [stem, ..] = errors(&report["layers"][0]);
+    let [worst, .., rot90] = errors(&report["worst"]);
+    assert!(stem < 0.01 && worst < 0.1 && rot90 < 1e-6, "{report}");
 
     let folder = nothing("images");
     fs::create_dir_all(&folder).unwrap();
@@ -114,7 +118,7 @@ fn features_are_drawn_with_trained_and_random_weights() {
     assert!(trained.width() > 900 && trained.height() > 800, "{:?}", trained.dimensions());
     let coloured = trained.pixels().filter(|p| p.0.iter().max() != p.0.iter().min()).count();
     assert!(coloured > 50_000, "{coloured}");
-    let one = ["visualize", run(), "mnist:3", "--random", "--layers", "window.1", "-o", folder];
+    let one = ["visualize", run(), "mnist:3", "--random", "--layers", "blocks.0", "-o", folder];
     succeeds(&sren(&one));
     let random = image::open(out.join("visualize.png")).unwrap().to_rgb8();
     assert!(random.height() < trained.height());
@@ -132,7 +136,7 @@ fn what_is_not_there_is_named() {
     assert_fails(&["visualize", run(), "mnist:10000", "-o", folder], &["mnist:0 to mnist:9999"]);
     assert_fails(
         &["visualize", run(), "mnist:0", "--layers", "blocks.7", "-o", folder],
-        &["layer: expected one of window.0, window.1, window.2, stem, got blocks.7"],
+        &["layer: expected one of stem, blocks.0, blocks.1, got blocks.7"],
     );
     assert!(!out.exists());
     let file = nothing("file");

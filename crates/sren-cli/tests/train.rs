@@ -43,7 +43,7 @@ fn a_tiny_run_learns_and_holds_on_turned_digits_and_broken_runs_are_named() {
     let arguments = ["eval", run, "--images", "300", "--json"];
     let evaluation: Value = serde_json::from_str(&succeeds(&sren(&arguments))).unwrap();
     assert_eq!(evaluation["model"], "sren");
-    assert_eq!(evaluation["parameters"], 131_766);
+    assert_eq!(evaluation["parameters"], 81_514);
     assert_eq!(evaluation["sets"]["srt"]["n"], 300);
     let upright = accuracy(&evaluation, "upright");
     assert!(upright > 50.0, "{evaluation}");
@@ -55,7 +55,7 @@ fn a_tiny_run_learns_and_holds_on_turned_digits_and_broken_runs_are_named() {
     // A quarter turn moves pixels and nothing else.
     assert!((accuracy(&quarter, "angle -90 scale 1") - upright).abs() < 1.0, "{quarter}");
     let info = succeeds(&sren(&["info", run]));
-    assert!(info.contains("131766 parameters") && info.contains("2 of 2 epochs"), "{info}");
+    assert!(info.contains("81514 parameters") && info.contains("2 of 2 epochs"), "{info}");
 
     // The folder is taken.
     assert_fails(&tiny(run), &["learns", "expected a folder without a run"]);

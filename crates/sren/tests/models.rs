@@ -49,7 +49,8 @@ fn sizes_are_those_of_the_originals() {
 #[test]
 fn every_kind_answers_and_those_that_follow_turns_give_the_same_for_a_quarter_turn() {
     let device = Device::flex();
-    for arch in [Architecture::Small, Architecture::Resnet18, Architecture::Resnet16] {
+    use Architecture::{Resnet16, Resnet18, Small, Window};
+    for arch in [Small, Window, Resnet18, Resnet16] {
         for kind in Equivariance::ALL {
             device.seed(3);
             let net = network(arch, kind, &device);
@@ -75,7 +76,7 @@ fn feature_maps_turn_with_the_image_and_every_parameter_learns() {
     };
     let window = vec![WindowLayerConfig::new(4, 3, 2), WindowLayerConfig::new(6, 3, 2)];
     for config in [
-        Architecture::Small.config(1, 10),
+        Architecture::Window.config(1, 10),
         blocks(5),
         blocks(5).with_poses_per_block(true),
         blocks(9).with_stem_window(window),
@@ -104,7 +105,7 @@ fn feature_maps_turn_with_the_image_and_every_parameter_learns() {
 #[test]
 fn a_blank_image_has_no_features_and_an_answer() {
     let device = device();
-    let net = network(Architecture::Small, Equivariance::Similarity, &device);
+    let net = network(Architecture::Window, Equivariance::Similarity, &device);
     for net in [net.clone(), net.valid()] {
         let blank = Tensor::<4>::zeros([2, 32, 32, 1], &device);
         let (features, _) = net.features(blank.clone(), &net.frames(&blank).unwrap()).unwrap();
@@ -116,7 +117,7 @@ fn a_blank_image_has_no_features_and_an_answer() {
 #[test]
 fn weights_come_back_from_a_file_and_faults_are_named() {
     let device = device();
-    let arch = Architecture::Small;
+    let arch = Architecture::Window;
     let trained = network(arch, Equivariance::Similarity, &device);
     // A pass in training moves the running averages.
     trained.forward(images(&device)).unwrap();
@@ -153,7 +154,7 @@ fn wrong_images_and_settings_are_refused() {
     let net = network(Architecture::Small, Equivariance::Similarity, &device);
     let error = net.forward(tensor(1, [1, 32, 32, 3], &device)).unwrap_err().to_string();
     assert_eq!(error, "SimResNet::pose_fields: expected images of 1 channels, got 3");
-    let config = || Architecture::Small.config(1, 10);
+    let config = || Architecture::Window.config(1, 10);
     assert!(config().with_head_dropout(1.0).init(&device).is_err());
     let empty = vec![StageConfig::new(8, 0, 1)];
     assert!(SimResNetConfig::new(10, 1, 4, 5, 2, empty).init(&device).is_err());

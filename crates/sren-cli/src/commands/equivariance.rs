@@ -12,6 +12,7 @@ use sren_lab::{LabError, plain_device, write_whole};
 
 use super::eval::load;
 use super::pose_lemma::PoseLemma;
+use super::train::arch;
 use crate::output::{create_folder, print, print_json};
 use crate::{Failure, wrong_usage};
 
@@ -25,6 +26,10 @@ pub(crate) struct Equivariance {
     /// The folder of a run [default: random weights of the default network]
     #[arg(conflicts_with = "pose")]
     run: Option<PathBuf>,
+    /// The network of random weights: small, window, resnet18, resnet16, wrn16-8 or photos
+    #[arg(long, value_name = "NAME", default_value = "small", conflicts_with_all = ["run", "pose"],
+        value_parser = arch)]
+    arch: Architecture,
     /// Measure the pose field instead: does it turn and grow with the image?
     #[arg(long)]
     pose: bool,
@@ -104,10 +109,10 @@ impl Named {
         Ok(Self { network, config, weights: path.display().to_string(), side })
     }
 
-    fn random(seed: u64) -> Result<Self, LabError> {
+    fn random(arch: Architecture, seed: u64) -> Result<Self, LabError> {
         let device = plain_device();
         device.seed(seed);
-        let config = Architecture::Small.config(1, 10);
+        let config = arch.config(1, 10);
         let network = config.init(&device)?;
         // Burn draws weights when they are first looked at: now.
         Weights::of(&network);
@@ -140,7 +145,7 @@ impl Equivariance {
     fn measure(&self) -> Result<EquivarianceResult, LabError> {
         let measured = match &self.run {
             Some(path) => Named::of_run(path)?,
-            None => Named::random(self.seed)?,
+            None => Named::random(self.arch, self.seed)?,
         };
         let cnn = self.cnn.as_deref().map(Named::of_run).transpose()?;
         let scenes = self.scenes(measured.side)?;

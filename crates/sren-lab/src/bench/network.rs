@@ -14,7 +14,7 @@ use super::layer::BATCH;
 use super::timing::with_threads;
 use crate::error::Result;
 use crate::evaluation::plain_device;
-use crate::training::{Optimiser, OptimiserKind, Preset, with_positions};
+use crate::training::{Optimiser, OptimiserKind};
 
 /// One network of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,8 +37,8 @@ pub struct NetworkRow {
     pub training_shares: [f64; 4],
 }
 
-/// Measures `small` and `resnet18`, each also with all positions computed, and ResNet-18 with
-/// relative-pose kernels. `small` trains on as many positions an image as the default preset.
+/// Measures `small` and `resnet18`, each also with relative-pose kernels, and ResNet-18 with all
+/// positions computed.
 pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
     let mut rows = Vec::new();
     for arch in [Architecture::Small, Architecture::Resnet18] {
@@ -47,17 +47,11 @@ pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
             .iter()
             .map(|kind| (arch.name().into(), config.clone().with_equivariance(*kind)))
             .collect();
-        let mut positions = Preset::Default.recipe()?.positions as usize;
-        if !config.stages.is_empty() {
-            let relative = config.clone().with_relative_pose(true);
-            variants.push((format!("{} relative pose", arch.name()), relative));
-            positions = 0;
-        }
+        let relative = config.clone().with_relative_pose(true);
+        variants.push((format!("{} relative pose", arch.name()), relative));
         let everywhere = config.with_active_only(false);
         variants.push((format!("{} all positions", arch.name()), everywhere));
-        rows.extend(with_threads(threads, || {
-            variants_of(variants, positions, repetitions, threads)
-        })??);
+        rows.extend(with_threads(threads, || variants_of(variants, repetitions, threads))??);
     }
     Ok(rows)
 }
@@ -65,14 +59,13 @@ pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
 /// The first variant is the CNN.
 fn variants_of(
     variants: Vec<(String, SimResNetConfig)>,
-    positions: usize,
     repetitions: usize,
     threads: usize,
 ) -> Result<Vec<NetworkRow>> {
     let mut rows: Vec<NetworkRow> = Vec::new();
     let mut cnn = None;
     for (network, config) in variants {
-        let Times { parts, training, inference } = measure(&config, positions, repetitions)?;
+        let Times { parts, training, inference } = measure(&config, repetitions)?;
         let [cnn_training, cnn_inference] = *cnn.get_or_insert([training, inference]);
         let whole: f64 = parts.iter().sum();
         rows.push(NetworkRow {
@@ -97,8 +90,7 @@ struct Times {
     inference: f64,
 }
 
-/// With 0 `positions`, all are trained on.
-fn measure(config: &SimResNetConfig, positions: usize, repetitions: usize) -> Result<Times> {
+fn measure(config: &SimResNetConfig, repetitions: usize) -> Result<Times> {
     let device = plain_device().autodiff();
     let indices: Vec<usize> = (0..BATCH).collect();
     let batch = Dataset::mnist(Split::Test)?.batch(&indices, |_| Ok(Similarity::IDENTITY))?;
@@ -111,11 +103,7 @@ fn measure(config: &SimResNetConfig, positions: usize, repetitions: usize) -> Re
         Times { parts: [f64::INFINITY; 4], training: f64::INFINITY, inference: f64::INFINITY };
     for repetition in 0..=repetitions {
         let mut clock = vec![Instant::now()];
-        let mut fields = network.pose_fields(&images)?;
-        if positions > 0 && config.active_only {
-            fields = with_positions(fields, positions, 1, repetition, &indices)?;
-        }
-        let frames = network.frames_of(fields)?;
+        let frames = network.frames(&images)?;
         clock.push(Instant::now());
         let logits = network.forward_in(images.clone(), &frames)?;
         clock.push(Instant::now());

@@ -27,6 +27,26 @@ fn accuracy(evaluation: &Value, set: &str) -> f64 {
 }
 
 #[test]
+fn the_default_preset_draws_positions_and_asks_for_the_turn_and_other_networks_do_not() {
+    let few = ["--images", "400", "--epochs", "1", "--batch", "40", "--threads", "2"];
+    for (name, network, asks) in
+        [("default", &[][..], true), ("other", &["--arch", "blocks"], false)]
+    {
+        let path = nothing(name);
+        let run = path.to_str().unwrap();
+        let more = ["--test-images", "10", "--out", run];
+        succeeds(&sren(&[&["train"], network, &few[..], &more[..]].concat()));
+        let config = fs::read_to_string(path.join("config.toml")).unwrap();
+        assert_eq!(config.contains("positions = 16"), asks, "{config}");
+        assert_eq!(config.contains("[network.orientation]"), asks, "{config}");
+        let metrics = fs::read_to_string(path.join("metrics.jsonl")).unwrap();
+        let epoch: Value = serde_json::from_str(metrics.trim()).unwrap();
+        // Ten steps: well above chance.
+        assert!(epoch["accuracy"].as_f64().unwrap() > 12.0, "{metrics}");
+    }
+}
+
+#[test]
 fn a_tiny_run_learns_and_holds_on_turned_digits_and_broken_runs_are_named() {
     let path = nothing("learns");
     let run = path.to_str().unwrap();

@@ -29,7 +29,8 @@ pub struct Augmentation {
     pub angle: f64,
     /// Smallest and largest scale.
     pub scale: [f64; 2],
-    /// Greatest shift along each axis, in whole pixels.
+    /// Greatest shift along each axis, in pixels. Shifts are drawn in steps of half a pixel: half
+    /// of those along an axis soften the image as turning does.
     pub shift: u32,
 }
 
@@ -44,8 +45,8 @@ impl Augmentation {
         let mut random = generator(seed, epoch, index as u64);
         let angle = random.random_range(-self.angle..=self.angle);
         let scale = random.random_range(self.scale[0]..=self.scale[1]);
-        let reach = i64::from(self.shift);
-        let shift = [(); 2].map(|()| random.random_range(-reach..=reach) as f64);
+        let reach = 2 * i64::from(self.shift);
+        let shift = [(); 2].map(|()| random.random_range(-reach..=reach) as f64 / 2.0);
         Similarity::new(scale, angle, shift)
             .map_err(|e| DataError::format("augmentation", e.expected, e.got))
     }

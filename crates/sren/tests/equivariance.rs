@@ -94,7 +94,7 @@ fn a_planted_error_is_found_where_it_is_and_as_large_as_it_is() {
 fn network(kind: Equivariance, transforms: &[Similarity], noise: bool) -> Vec<LayerError> {
     let device = Device::flex();
     device.seed(4);
-    let net = Architecture::Window.config(1, 10).with_equivariance(kind).init(&device).unwrap();
+    let net = Architecture::Small.config(1, 10).with_equivariance(kind).init(&device).unwrap();
     let images = match noise {
         true => vec![
             Image::new(SIDE, SIDE, 1, random(3, SIDE * SIDE).iter().map(|v| v.abs()).collect())

@@ -27,7 +27,7 @@ pub(crate) struct Train {
     /// Side that images of your own are brought to [default: 64]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
-    /// The recipe: quick, default, window, paper, photos or stl10 [default: default, or photos with --data]
+    /// The recipe: quick, default, paper, photos or stl10 [default: default, or photos with --data]
     #[arg(long, value_name = "NAME", value_parser = preset)]
     preset: Option<Preset>,
     /// A recipe of one's own, such as the config.toml of a run, instead of a preset
@@ -36,7 +36,7 @@ pub(crate) struct Train {
     /// What the network follows: sren, so2 (rotations), scale or cnn (nothing)
     #[arg(long, value_name = "KIND", value_parser = model)]
     model: Option<Equivariance>,
-    /// The network: small, window, resnet18, resnet16, wrn16-8 or photos
+    /// The network: small, blocks, resnet18, resnet16, wrn16-8 or photos
     #[arg(long, value_name = "NAME", value_parser = arch)]
     arch: Option<Architecture>,
     /// Turn and scale training images a little (SREN+)
@@ -184,6 +184,9 @@ impl Train {
         }
         if let Some(arch) = self.arch {
             (recipe.arch, recipe.network) = (arch.name().into(), None);
+            if !arch.config(1, 2).stages.is_empty() {
+                recipe.positions = 0;
+            }
         }
         recipe.augment |= self.augment;
         recipe.epochs = self.epochs.unwrap_or(recipe.epochs);

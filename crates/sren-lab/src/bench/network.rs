@@ -37,18 +37,20 @@ pub struct NetworkRow {
     pub training_shares: [f64; 4],
 }
 
-/// Measures `small` and `resnet18`, each also with relative-pose kernels, and ResNet-18 with all
-/// positions computed.
+/// Measures `small`, `blocks` and `resnet18`, each also with all positions computed and, where they
+/// have blocks, with relative-pose kernels.
 pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
     let mut rows = Vec::new();
-    for arch in [Architecture::Small, Architecture::Resnet18] {
+    for arch in [Architecture::Small, Architecture::Blocks, Architecture::Resnet18] {
         let config = arch.config(1, 10);
         let mut variants: Vec<(String, SimResNetConfig)> = Equivariance::ALL
             .iter()
             .map(|kind| (arch.name().into(), config.clone().with_equivariance(*kind)))
             .collect();
-        let relative = config.clone().with_relative_pose(true);
-        variants.push((format!("{} relative pose", arch.name()), relative));
+        if !config.stages.is_empty() {
+            let relative = config.clone().with_relative_pose(true);
+            variants.push((format!("{} relative pose", arch.name()), relative));
+        }
         let everywhere = config.with_active_only(false);
         variants.push((format!("{} all positions", arch.name()), everywhere));
         rows.extend(with_threads(threads, || variants_of(variants, repetitions, threads))??);

@@ -130,10 +130,14 @@ impl Recipe {
             Some(augment) => augment.apply(image, seed, epoch, index),
             None => Ok(image),
         };
-        let turns = if self.augment { Augmentation::PAPER } else { Augmentation::NONE };
-        let augmentation = Augmentation { shift: self.shift, ..turns };
-        let transform = |index: usize| augmentation.draw(seed, epoch, index);
+        let transform = |index: usize| self.transform(epoch, index);
         Ok(images.changed_batch(indices, change, transform)?)
+    }
+
+    /// How image number `index` is turned, scaled and moved in `epoch`.
+    pub(super) fn transform(&self, epoch: usize, index: usize) -> sren_data::Result<Similarity> {
+        let turns = if self.augment { Augmentation::PAPER } else { Augmentation::NONE };
+        Augmentation { shift: self.shift, ..turns }.draw(self.seed, epoch, index)
     }
 }
 

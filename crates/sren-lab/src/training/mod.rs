@@ -6,6 +6,7 @@
 mod drawn_positions;
 mod images;
 mod kept_poses;
+mod loss;
 mod optimiser;
 mod photographs;
 mod recipe;

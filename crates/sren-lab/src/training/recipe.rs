@@ -34,8 +34,6 @@ pub enum Preset {
     Quick,
     /// The small network on all images, some thirty CPU-minutes.
     Default,
-    /// The network without blocks, some thirty CPU-minutes.
-    Window,
     /// The paper's own: ResNet-18, 200 epochs.
     Paper,
     /// Photographs, some thousands of them.
@@ -50,7 +48,6 @@ impl Preset {
         let (name, text) = match self {
             Self::Quick => ("presets/quick.toml", include_str!("../../presets/quick.toml")),
             Self::Default => ("presets/default.toml", include_str!("../../presets/default.toml")),
-            Self::Window => ("presets/window.toml", include_str!("../../presets/window.toml")),
             Self::Paper => ("presets/paper.toml", include_str!("../../presets/paper.toml")),
             Self::Photos => ("presets/photos.toml", include_str!("../../presets/photos.toml")),
             Self::Stl10 => ("presets/stl10.toml", include_str!("../../presets/stl10.toml")),
@@ -66,15 +63,10 @@ impl FromStr for Preset {
         match name {
             "quick" => Ok(Self::Quick),
             "default" => Ok(Self::Default),
-            "window" => Ok(Self::Window),
             "paper" => Ok(Self::Paper),
             "photos" => Ok(Self::Photos),
             "stl10" => Ok(Self::Stl10),
-            _ => Err(LabError::unfit(
-                "preset",
-                "quick, default, window, paper, photos or stl10",
-                name,
-            )),
+            _ => Err(LabError::unfit("preset", "quick, default, paper, photos or stl10", name)),
         }
     }
 }
@@ -86,13 +78,14 @@ pub struct Recipe {
     /// Where the images come from: mnist, stl10:DIR or a folder.
     #[serde(default, skip_serializing_if = "Source::is_mnist")]
     pub data: Source,
-    /// The network's name: small, window, resnet18, resnet16, wrn16-8 or photos.
+    /// The network's name: small, blocks, resnet18, resnet16, wrn16-8 or photos.
     pub arch: String,
     /// What it follows: sren, so2, scale or cnn.
     pub model: String,
     /// Whether training images are turned by up to 30 degrees and scaled by 0.8 to 1.2.
     pub augment: bool,
-    /// Greatest shift of training images along each axis, in whole pixels, drawn anew each epoch.
+    /// Greatest shift of training images along each axis, in pixels, drawn anew each epoch, in
+    /// steps of half a pixel.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub shift: u32,
     /// Positions of a training image that are computed, drawn anew each epoch; 0 for all. For
@@ -252,8 +245,8 @@ mod tests {
 
     #[test]
     fn presets_are_read_and_written_back() {
-        use Preset::{Default, Paper, Photos, Quick, Stl10, Window};
-        for preset in [Quick, Default, Window, Paper, Photos, Stl10] {
+        use Preset::{Default, Paper, Photos, Quick, Stl10};
+        for preset in [Quick, Default, Paper, Photos, Stl10] {
             let mut recipe = preset.recipe().unwrap();
             if let Some(photographs) = &mut recipe.photographs {
                 photographs.classes = ["a".to_string(), "b \"é\"".to_string()].to_vec();
@@ -277,7 +270,7 @@ mod tests {
             (
                 "arch = \"small\"",
                 "arch = \"tiny\"",
-                "small, window, resnet18, resnet16, wrn16-8 or photos, got tiny",
+                "small, blocks, resnet18, resnet16, wrn16-8 or photos, got tiny",
             ),
             ("learning_rate = ", "learning_rate = -", "a finite learning rate > 0"),
         ] {

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use burn::module::Module;
-use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use sren::models::SimResNet;
@@ -14,6 +13,7 @@ use sren_data::{Dataset, Split, TrainingSplit};
 
 use super::drawn_positions::with_positions;
 use super::kept_poses::KeptPoses;
+use super::loss::loss;
 use super::optimiser::Optimiser;
 use super::photographs::class_weights;
 use super::recipe::Recipe;
@@ -213,11 +213,15 @@ impl Trainer {
         if self.recipe.positions > 0 {
             frames = frames.with_active_only(true);
         }
-        let logits = self.network.forward_in(images, &frames)?;
-        let told = logits.clone().argmax(1).squeeze_dim::<1>(1);
-        let right = told.equal(targets.clone()).int().sum().into_scalar::<i64>();
-        let loss = CrossEntropyLossConfig::new().with_weights(self.class_weights.clone());
-        let loss = loss.init(&self.device).forward(logits, targets);
+        let (features, grid) = self.network.features(images, &frames)?;
+        let turn_scores = match &self.network.orientation {
+            Some(_) => Some(self.network.scores_of(features.clone().detach(), &grid, &frames)?),
+            None => None,
+        };
+        let scores = self.network.scores_of(features, &grid, &frames)?;
+        let angle = |index: &usize| Ok(self.recipe.transform(epoch, *index)?.angle());
+        let angles = indices.iter().map(angle).collect::<Result<Vec<f64>>>()?;
+        let (loss, right) = loss(scores, turn_scores, targets, &angles, self.class_weights.clone());
         let value = f64::from(loss.clone().into_scalar::<f32>());
         if !value.is_finite() {
             let at = format!("{value} in epoch {epoch}, step {}", self.step + 1);
@@ -228,7 +232,7 @@ impl Trainer {
         self.network = self.optimiser.step(rate, self.network.clone(), gradients)?;
         self.step += 1;
         self.loss += value;
-        self.right += right as usize;
+        self.right += right;
         Ok(())
     }
 

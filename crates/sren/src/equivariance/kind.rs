@@ -37,6 +37,11 @@ impl Equivariance {
         matches!(self, Self::Scale | Self::Similarity)
     }
 
+    /// Whether frames turn with the image.
+    pub fn follows_rotation(self) -> bool {
+        matches!(self, Self::Rotation | Self::Similarity)
+    }
+
     /// All of them.
     pub const ALL: [Self; 4] = [Self::None, Self::Rotation, Self::Scale, Self::Similarity];
 

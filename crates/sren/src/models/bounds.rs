@@ -46,7 +46,15 @@ impl SimResNetConfig {
                 count.layer(3, stage.channels, 1, wide)?;
             }
         }
-        count.add(count.channels.saturating_mul(2).saturating_mul(self.classes))?;
+        let mut last = count.channels.saturating_mul(2);
+        if let Some(orientation) = &self.orientation {
+            orientation.check()?;
+            count.add(orientation.parameters(count.channels, last))?;
+            last = orientation.channels;
+            let values = orientation.turns.saturating_mul(last.max(self.classes));
+            within("values of a layer", values, 1, MAX_FEATURES)?;
+        }
+        count.add(last.saturating_mul(self.classes))?;
         for (name, kappa) in [("stem_kappa", self.stem_kappa), ("kappa", self.kappa)] {
             length(name, kappa)?;
         }
@@ -169,7 +177,7 @@ mod tests {
         for (config, side, name) in [
             (large(), 2048, "taps of a layer"),
             (large().stage(3000, 1), 512, "values of a layer"),
-            (Architecture::Window.config(1, 10), 2048, "values of a layer"),
+            (Architecture::Small.config(1, 10), 2048, "values of a layer"),
             (small().window(7, 0), 56, "stride"),
             (small().window(1 << 40, 1), 56, "channels"),
         ] {

@@ -67,12 +67,23 @@ impl SimResNet {
                 costs.push(conv_cost(name("shortcut"), &shortcut.conv, &mut side)?);
             }
         }
-        let [pooled, classes] = self.head.weight.dims();
+        let mut turns = 1;
+        if let Some(orientation) = &self.orientation {
+            let [_, hidden] = orientation.pooled.weight.dims();
+            turns = orientation.turns(self.equivariance());
+            costs.push(LayerCost {
+                name: "orientation".into(),
+                output: [1, turns, hidden],
+                parameters: parameter_count(orientation),
+                multiply_adds: orientation.multiply_adds(turns),
+            });
+        }
+        let [inputs, classes] = self.head.weight.dims();
         costs.push(LayerCost {
             name: "head".into(),
-            output: [1, 1, classes],
-            parameters: pooled * classes + classes,
-            multiply_adds: pooled * classes,
+            output: [1, turns, classes],
+            parameters: inputs * classes + classes,
+            multiply_adds: turns * inputs * classes,
         });
         Ok(costs)
     }

@@ -5,11 +5,13 @@ mod architecture;
 mod block;
 mod bounds;
 mod cost;
+mod orientation;
 mod resnet;
 mod window;
 
 pub use architecture::Architecture;
 pub use block::{Shortcut, SimBlock, SimBlockConfig};
 pub use cost::{LayerCost, parameter_count};
+pub use orientation::{Orientation, OrientationConfig, over_turns};
 pub use resnet::{Pool, SimResNet, SimResNetConfig, StageConfig};
 pub use window::{WindowLayer, WindowLayerConfig};

@@ -8,6 +8,7 @@ use sren_kernels::TapTable;
 use sren_math::Grid;
 
 use super::block::{SimBlock, SimBlockConfig, dropout};
+use super::orientation::{Orientation, OrientationConfig, moments, over_turns};
 use super::window::{WindowLayer, WindowLayerConfig, Windows};
 use crate::error::{Error, Result};
 use crate::{
@@ -74,9 +75,12 @@ pub struct SimResNetConfig {
     /// Part of the values in every block that training drops.
     #[config(default = 0.0)]
     pub dropout: f64,
-    /// Part of the pooled features that training drops before the head.
+    /// Part of what reaches the head's last layer that training drops.
     #[config(default = 0.0)]
     pub head_dropout: f64,
+    /// A head that asks which way the image is turned, instead of a linear one.
+    #[config(default = "None")]
+    pub orientation: Option<OrientationConfig>,
     /// What becomes of the features before the head.
     #[config(default = "Pool::Mean")]
     pub pool: Pool,
@@ -100,9 +104,11 @@ pub struct SimResNet {
     pub norm: MaskedBatchNorm,
     /// The residual blocks.
     pub blocks: Vec<SimBlock>,
+    /// The head's hidden layer, if it asks which way the image is turned.
+    pub orientation: Option<Orientation>,
     /// Before the head, in training.
     pub head_dropout: Option<Dropout>,
-    /// From pooled features to classes.
+    /// From pooled features, or from the hidden layer, to classes.
     pub head: Linear,
     #[module(skip)]
     equivariance: Equivariance,
@@ -158,13 +164,16 @@ impl SimResNetConfig {
             Pool::Mean => c_in,
             Pool::MaxMean => 2 * c_in,
         };
+        let orientation = self.orientation.as_ref().map(|o| o.init(c_in, pooled, device));
+        let last = self.orientation.as_ref().map_or(pooled, |orientation| orientation.channels);
         Ok(SimResNet {
             window,
             stem: stem.init(device)?,
             norm: MaskedBatchNormConfig::new(self.stem_channels).with_relu(true).init(device)?,
             blocks,
+            orientation: orientation.transpose()?,
             head_dropout: dropout(self.head_dropout, OPERATION)?,
-            head: LinearConfig::new(pooled, self.classes).init(device),
+            head: LinearConfig::new(last, self.classes).init(device),
             equivariance: self.equivariance,
             pool: self.pool,
             poses: self.pose.init()?,
@@ -264,21 +273,41 @@ impl SimResNet {
 
     /// [`forward`](Self::forward) in frames that are there already.
     pub fn forward_in(&self, images: Tensor<4>, frames: &Frames) -> Result<Tensor<2>> {
-        // [n, h, w, c] -> [n, h', w', c']
+        let upright = self.orientation.as_ref().map_or(0.0, Orientation::upright);
+        Ok(over_turns(self.scores_in(images, frames)?, upright))
+    }
+
+    /// Images `[n, h, w, c]` -> scores `[n, turns, classes]`, one row for each way the image may be
+    /// turned, upright first; one row in all if the head does not ask, or the network does not follow
+    /// rotations.
+    pub fn scores_in(&self, images: Tensor<4>, frames: &Frames) -> Result<Tensor<3>> {
         let (x, grid) = self.features(images, frames)?;
-        let gate = frames.gate(&grid, &x.device())?;
-        // [n, h', w', c'] -> [n, c'] or [n, 2 c']
+        self.scores_of(x, &grid, frames)
+    }
+
+    /// What the head makes of the last features `[n, h, w, c]`, on `grid`: the
+    /// [scores](Self::scores_in).
+    pub fn scores_of(&self, x: Tensor<4>, grid: &Grid, frames: &Frames) -> Result<Tensor<3>> {
+        let gate = frames.gate(grid, &x.device())?;
+        // [n, h, w, c] -> [n, c] or [n, 2 c]
         let pooled = match self.pool {
-            Pool::Mean => pool::gated_mean(x, gate)?,
+            Pool::Mean => pool::gated_mean(x.clone(), gate)?,
             Pool::MaxMean => {
-                Tensor::cat(vec![pool::global_max(x.clone())?, pool::gated_mean(x, gate)?], 1)
+                let max = pool::global_max(x.clone())?;
+                Tensor::cat(vec![max, pool::gated_mean(x.clone(), gate)?], 1)
             }
         };
-        let pooled = match &self.head_dropout {
-            Some(dropout) => dropout.forward(pooled),
-            None => pooled,
+        let hidden = match &self.orientation {
+            None => pooled.unsqueeze_dim::<3>(1),
+            Some(orientation) => {
+                orientation.forward(pooled, moments(x, frames.field(grid)?), self.equivariance)
+            }
         };
-        Ok(self.head.forward(pooled))
+        let hidden = match &self.head_dropout {
+            Some(dropout) => dropout.forward(hidden),
+            None => hidden,
+        };
+        Ok(self.head.forward(hidden))
     }
 
     fn block_features(

@@ -1,0 +1,95 @@
+//! What training makes small.
+
+use std::f64::consts::TAU;
+
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Int, Tensor, TensorData};
+use sren::models::over_turns;
+
+/// What it counts to know which way training images are turned, beside knowing their class.
+const TURN: f64 = 0.25;
+
+/// The loss of scores `[n, turns, classes]`, and how many images are told right. The images are
+/// turned by `angles`; classes may have weights.
+///
+/// It is the cross entropy of the class, whatever the turn, and, where turns are told apart, that of
+/// the turn, given the class, by `turn_scores`: the same scores, but only the head learns by them.
+/// Features would learn to tell the turn by what does not turn with the image, its pixels.
+pub(super) fn loss(
+    scores: Tensor<3>,
+    turn_scores: Option<Tensor<3>>,
+    targets: Tensor<1, Int>,
+    angles: &[f64],
+    class_weights: Option<Vec<f32>>,
+) -> (Tensor<1>, usize) {
+    let [n, turns, _] = scores.dims();
+    let device = scores.device();
+    let logits = over_turns(scores, 0.0);
+    let told = logits.clone().argmax(1).squeeze_dim::<1>(1);
+    let right = told.equal(targets.clone()).int().sum().into_scalar::<i64>() as usize;
+    let classes = CrossEntropyLossConfig::new().with_weights(class_weights).init(&device);
+    let class_loss = classes.forward(logits, targets.clone());
+    let Some(turn_scores) = turn_scores.filter(|_| turns > 1) else {
+        return (class_loss, right);
+    };
+    // [n, turns, classes] -> [n, turns]: those of the true class.
+    let own = targets.reshape([n, 1, 1]).expand([n, turns, 1]);
+    let own = log_softmax(turn_scores.gather(2, own).reshape([n, turns]), 1);
+    let turned_back = angles.iter().flat_map(|angle| turned_back(*angle, turns)).collect();
+    let turned_back =
+        Tensor::<2>::from_data(TensorData::new::<f32, _>(turned_back, [n, turns]), &device);
+    let turn_loss = (own * turned_back).sum_dim(1).mean().neg();
+    (class_loss + turn_loss.mul_scalar(TURN), right)
+}
+
+/// How likely each of `turns` turns makes an image upright that is turned by `angle`: half of it the
+/// nearest one, the rest its neighbours, for nobody writes quite upright.
+fn turned_back(angle: f64, turns: usize) -> impl Iterator<Item = f32> {
+    let (count, steps) = (turns as f64, -angle / TAU * turns as f64);
+    (0..turns).map(move |turn| {
+        let away = (turn as f64 - steps).rem_euclid(count);
+        (0.5 - 0.25 * away.min(count - away)).max(0.0) as f32
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Device;
+
+    fn value(scores: &[[f32; 2]], target: i32, angle: f64) -> (f32, usize) {
+        let device = Device::flex();
+        let flat: Vec<f32> = scores.iter().flatten().copied().collect();
+        let scores = Tensor::from_data(TensorData::new(flat, [1, scores.len(), 2]), &device);
+        let target = Tensor::from_data(TensorData::new(vec![target], [1]), &device);
+        let (loss, right) = loss(scores.clone(), Some(scores), target, &[angle], None);
+        (loss.into_scalar::<f32>(), right)
+    }
+
+    #[test]
+    fn one_turn_is_the_cross_entropy_of_the_class() {
+        let (loss, right) = value(&[[0.0, 3f32.ln()]], 1, 0.0);
+        assert!((loss - (4.0f32 / 3.0).ln()).abs() < 1e-6);
+        assert_eq!(right, 1);
+    }
+
+    #[test]
+    fn the_right_class_turned_the_wrong_way_costs_more() {
+        let turned = |turn: usize, angle: f64| {
+            let mut scores = [[0.0f32; 2]; 8];
+            scores[turn][0] = 6.0;
+            value(&scores, 0, angle)
+        };
+        // An image that is turned by two steps is upright after six more.
+        for (angle, back) in [(0.0, 0), (TAU / 4.0, 6)] {
+            let [there, aside, over] = [0, 1, 4].map(|more| turned((back + more) % 8, angle));
+            assert_eq!([there.1, aside.1, over.1], [1, 1, 1]);
+            assert!(there.0 < aside.0 && aside.0 < over.0, "{there:?} {aside:?} {over:?}");
+        }
+        let sum: f32 = turned_back(1.234, 24).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+        // The class alone does not depend on the turn.
+        assert_eq!(value(&[[0.0, 5.0]; 8], 0, 0.0).1, 0);
+    }
+}

@@ -268,7 +268,7 @@ mod tests {
             ("epochs = ", "epochs = 'x' # ", "invalid type"),
             ("epochs = ", "epochz = ", "unknown field `epochz`"),
             (
-                "arch = \"small\"",
+                "arch = \"blocks\"",
                 "arch = \"tiny\"",
                 "small, blocks, resnet18, resnet16, wrn16-8 or photos, got tiny",
             ),

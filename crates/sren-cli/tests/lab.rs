@@ -38,7 +38,7 @@ fn every_layer_of_random_and_trained_networks_is_measured_beside_a_cnn() {
     let [rotation, _, both, rot90] = errors(&report["worst"]);
     let [cnn_rotation, _, cnn_both, cnn_rot90] = errors(&report["cnn"]["worst"]);
     assert!(rot90 < 1e-5 && cnn_rot90 > 0.3, "{report}");
-    assert!(rotation < 0.5 * cnn_rotation && both < cnn_both, "{report}");
+    assert!(rotation < 0.2 * cnn_rotation && both < 0.45 * cnn_both, "{report}");
     for layer in report["layers"].as_array().unwrap() {
         assert!(errors(layer).iter().all(|error| error.is_finite()));
         assert!(layer["both_centred"].as_f64() >= layer["both"].as_f64());

@@ -25,9 +25,10 @@ use crate::Equivariance;
 use crate::error::{Error, Result};
 
 /// Harmonic of the angle by which each pair of moments turns.
-const HARMONICS: [f32; 3] = [1.0, 2.0, 1.0];
+const HARMONICS: [f32; PAIRS] = [1.0, 2.0, 1.0];
+const PAIRS: usize = 3;
 /// Moments of a channel: two for each pair.
-const MOMENTS: usize = 2 * HARMONICS.len();
+const MOMENTS: usize = 2 * PAIRS;
 /// Keeps means of nothing finite.
 const NOTHING: f32 = 1e-3;
 
@@ -103,6 +104,9 @@ impl Orientation {
     }
 
     /// Pooled features `[n, pooled]` and [moments] `[n, 6, c]` -> `[n, turns, channels]`.
+    ///
+    /// With `W_x`, `W_y` for the parts of a pair z, turned by a, the layer gives
+    /// `cos a (W_x z_x + W_y z_y) + sin a (W_y z_x - W_x z_y)`: two products a pair, not one a turn.
     pub(super) fn forward(
         &self,
         pooled: Tensor<2>,
@@ -110,14 +114,24 @@ impl Orientation {
         equivariance: Equivariance,
     ) -> Tensor<3> {
         let [n, _, c] = moments.dims();
-        let turns = self.turns(equivariance);
-        let each =
-            rotations(self.turns, turns, &moments.device()).expand([n, turns * MOMENTS, MOMENTS]);
-        // [n, turns * 6, 6] x [n, 6, c] -> [n, turns, 6 c]
-        let turned = each.matmul(moments).reshape([n, turns, MOMENTS * c]);
-        let hidden = self.turned.forward(turned);
+        let ([_, hidden], turns) = (self.turned.weight.dims(), self.turns(equivariance));
+        // [n, 6, c] -> [pairs, n, 2, c], as it is and turned by a right angle of its harmonic
+        let upright = moments.reshape([n, PAIRS, 2, c]).swap_dims(0, 1);
+        let aside = Tensor::cat(
+            vec![upright.clone().narrow(2, 1, 1).neg(), upright.clone().narrow(2, 0, 1)],
+            2,
+        );
+        let both = [upright, aside].map(|moments| moments.reshape([PAIRS, n, 2 * c]));
+        let weight = self.turned.weight.val().reshape([PAIRS, 2 * c, hidden]);
+        // [pairs, 2 n, 2 c] x [pairs, 2 c, hidden] -> [n, 6, hidden]
+        let parts = Tensor::cat(both.to_vec(), 1).matmul(weight);
+        let parts = parts.reshape([PAIRS, 2, n, hidden]).permute([2, 0, 1, 3]);
+        let parts = parts.reshape([n, MOMENTS, hidden]);
+        // [n, turns, 6] x [n, 6, hidden]
+        let turned =
+            circle(self.turns, turns, &parts.device()).expand([n, turns, MOMENTS]).matmul(parts);
         let pooled = self.pooled.forward(pooled).unsqueeze_dim::<3>(1);
-        relu(hidden + pooled)
+        relu(turned + pooled)
     }
 
     /// The part of images that is taken to stand upright.
@@ -129,25 +143,19 @@ impl Orientation {
     pub(super) fn multiply_adds(&self, turns: usize) -> usize {
         let [pooled, hidden] = self.pooled.weight.dims();
         let [moments, _] = self.turned.weight.dims();
-        (pooled + turns * moments) * hidden
+        (pooled + 2 * moments + MOMENTS * turns) * hidden
     }
 }
 
-/// The first `count` of `turns` turns of a circle, of all moments of a channel, one below the other:
-/// `[1, count * 6, 6]`.
-fn rotations(turns: usize, count: usize, device: &Device) -> Tensor<3> {
-    let mut values = vec![0.0f32; count * MOMENTS * MOMENTS];
-    for (turn, matrix) in values.chunks_exact_mut(MOMENTS * MOMENTS).enumerate() {
+/// Cosine and sine of each harmonic of the first `count` of `turns` turns of a circle:
+/// `[1, count, 6]`.
+fn circle(turns: usize, count: usize, device: &Device) -> Tensor<3> {
+    let of_turn = |turn: usize| {
         let angle = TAU * turn as f32 / turns as f32;
-        for (pair, harmonic) in HARMONICS.into_iter().enumerate() {
-            let (sin, cos) = (harmonic * angle).sin_cos();
-            let (x, y) = (2 * pair, 2 * pair + 1);
-            for (row, column, value) in [(x, x, cos), (x, y, -sin), (y, x, sin), (y, y, cos)] {
-                matrix[row * MOMENTS + column] = value;
-            }
-        }
-    }
-    Tensor::from_data(TensorData::new(values, [1, count * MOMENTS, MOMENTS]), device)
+        HARMONICS.map(|harmonic| (harmonic * angle).sin_cos())
+    };
+    let values: Vec<f32> = (0..count).flat_map(of_turn).flat_map(|(sin, cos)| [cos, sin]).collect();
+    Tensor::from_data(TensorData::new(values, [1, count, MOMENTS]), device)
 }
 
 /// The moments of features `[n, h, w, c]` that have the poses of `field`: `[n, 6, c]`. The features

@@ -14,7 +14,7 @@ use super::layer::BATCH;
 use super::timing::with_threads;
 use crate::error::Result;
 use crate::evaluation::plain_device;
-use crate::training::{Optimiser, OptimiserKind};
+use crate::training::{Optimiser, OptimiserKind, Preset, with_positions};
 
 /// One network of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,22 +37,37 @@ pub struct NetworkRow {
     pub training_shares: [f64; 4],
 }
 
-/// Measures `small`, `blocks` and `resnet18`, each also with all positions computed and, where they
-/// have blocks, with relative-pose kernels.
+/// A network to measure, and the positions of an image that it is trained at, 0 for all that it has.
+struct Variant {
+    network: String,
+    config: SimResNetConfig,
+    positions: usize,
+}
+
+/// Measures `small`, trained as by the default preset, `blocks` and `resnet18`, each also with all
+/// positions and, where they have blocks, with relative-pose kernels.
 pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
     let mut rows = Vec::new();
     for arch in [Architecture::Small, Architecture::Blocks, Architecture::Resnet18] {
         let config = arch.config(1, 10);
-        let mut variants: Vec<(String, SimResNetConfig)> = Equivariance::ALL
-            .iter()
-            .map(|kind| (arch.name().into(), config.clone().with_equivariance(*kind)))
-            .collect();
-        if !config.stages.is_empty() {
-            let relative = config.clone().with_relative_pose(true);
-            variants.push((format!("{} relative pose", arch.name()), relative));
+        let drawn = match arch {
+            Architecture::Small => Preset::Default.recipe()?.positions as usize,
+            _ => 0,
+        };
+        let variant = |suffix: &str, config: SimResNetConfig, positions: usize| {
+            let network = format!("{}{suffix}", arch.name());
+            Variant { network, config, positions }
+        };
+        let kinds = Equivariance::ALL.iter();
+        let mut variants: Vec<Variant> =
+            kinds.map(|kind| variant("", config.clone().with_equivariance(*kind), drawn)).collect();
+        if drawn > 0 {
+            variants.push(variant(" active positions", config.clone(), 0));
         }
-        let everywhere = config.with_active_only(false);
-        variants.push((format!("{} all positions", arch.name()), everywhere));
+        if !config.stages.is_empty() {
+            variants.push(variant(" relative pose", config.clone().with_relative_pose(true), 0));
+        }
+        variants.push(variant(" all positions", config.with_active_only(false), 0));
         rows.extend(with_threads(threads, || variants_of(variants, repetitions, threads))??);
     }
     Ok(rows)
@@ -60,14 +75,14 @@ pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
 
 /// The first variant is the CNN.
 fn variants_of(
-    variants: Vec<(String, SimResNetConfig)>,
+    variants: Vec<Variant>,
     repetitions: usize,
     threads: usize,
 ) -> Result<Vec<NetworkRow>> {
     let mut rows: Vec<NetworkRow> = Vec::new();
     let mut cnn = None;
-    for (network, config) in variants {
-        let Times { parts, training, inference } = measure(&config, repetitions)?;
+    for Variant { network, config, positions } in variants {
+        let Times { parts, training, inference } = measure(&config, positions, repetitions)?;
         let [cnn_training, cnn_inference] = *cnn.get_or_insert([training, inference]);
         let whole: f64 = parts.iter().sum();
         rows.push(NetworkRow {
@@ -92,7 +107,7 @@ struct Times {
     inference: f64,
 }
 
-fn measure(config: &SimResNetConfig, repetitions: usize) -> Result<Times> {
+fn measure(config: &SimResNetConfig, positions: usize, repetitions: usize) -> Result<Times> {
     let device = plain_device().autodiff();
     let indices: Vec<usize> = (0..BATCH).collect();
     let batch = Dataset::mnist(Split::Test)?.batch(&indices, |_| Ok(Similarity::IDENTITY))?;
@@ -105,7 +120,11 @@ fn measure(config: &SimResNetConfig, repetitions: usize) -> Result<Times> {
         Times { parts: [f64::INFINITY; 4], training: f64::INFINITY, inference: f64::INFINITY };
     for repetition in 0..=repetitions {
         let mut clock = vec![Instant::now()];
-        let frames = network.frames(&images)?;
+        let mut fields = network.pose_fields(&images)?;
+        if positions > 0 {
+            fields = with_positions(fields, positions, 1, repetition, &indices)?;
+        }
+        let frames = network.frames_of(fields)?;
         clock.push(Instant::now());
         let logits = network.forward_in(images.clone(), &frames)?;
         clock.push(Instant::now());

@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// The fields of images number `indices` with `count` positions of each, drawn for `epoch`, and no
 /// confidence elsewhere.
-pub(super) fn with_positions(
+pub(crate) fn with_positions(
     fields: Vec<PoseField>,
     count: usize,
     seed: u64,

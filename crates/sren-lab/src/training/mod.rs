@@ -15,6 +15,7 @@ mod schedule;
 mod trained;
 mod trainer;
 
+pub(crate) use drawn_positions::with_positions;
 pub use images::Presentation;
 pub use optimiser::{Optimiser, OptimiserKind};
 pub use photographs::{Photographs, class_weights};

@@ -3,10 +3,11 @@
 mod support;
 
 use burn::module::Module;
+use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor, TensorData};
 use sren::models::{
-    Architecture, OrientationConfig, SimResNet, SimResNetConfig, StageConfig, WindowLayerConfig,
-    over_turns, parameter_count,
+    Architecture, OrientationConfig, SecondLookConfig, SimResNet, SimResNetConfig, StageConfig,
+    WindowLayerConfig, over_turns, parameter_count,
 };
 use sren::{Equivariance, Grid, Weights};
 use support::{assert_close, device, tensor, values};
@@ -51,8 +52,8 @@ fn sizes_are_those_of_the_originals() {
 #[test]
 fn every_kind_answers_and_those_that_follow_turns_give_the_same_for_a_quarter_turn() {
     let device = Device::flex();
-    use Architecture::{Blocks, Resnet16, Resnet18, Small};
-    for arch in [Small, Blocks, Resnet18, Resnet16] {
+    use Architecture::{Blocks, Photos, Resnet16, Resnet18, Small};
+    for arch in [Small, Blocks, Resnet18, Resnet16, Photos] {
         for kind in Equivariance::ALL {
             device.seed(3);
             let mut config = arch.config(1, 10).with_equivariance(kind);
@@ -147,6 +148,50 @@ fn turning_the_image_moves_the_scores_to_another_turn() {
     for (turns, upright) in [(0, 0.0), (6, 0.0), (4000, 0.0), (8, 1.0), (8, -0.1), (8, f64::NAN)] {
         let bad = OrientationConfig::new(turns, 8).with_upright(upright);
         let bad = config(0.0).with_orientation(Some(bad));
+        assert!(bad.init(&device).is_err() && bad.check_bounds([56, 56]).is_err());
+    }
+}
+
+#[test]
+fn the_second_look_sees_the_image_turned_upright() {
+    let device = device();
+    let stages = vec![StageConfig::new(6, 1, 1), StageConfig::new(8, 1, 2)];
+    let config = |weight: f64| {
+        SimResNetConfig::new(3, 1, 4, 5, 2, stages.clone())
+            .with_stem_kappa(0.5)
+            .with_kappa(0.5)
+            .with_orientation(Some(OrientationConfig::new(12, 8)))
+            .with_second_look(Some(SecondLookConfig::new(2, weight)))
+    };
+    let x = images(&device);
+    let turn = |x: Tensor<4>| x.swap_dims(1, 2).flip([2]);
+    for weight in [0.0, 0.6, 1.0] {
+        device.seed(5);
+        let net = config(weight).init(&device).unwrap();
+        let look = net.second_look.as_ref().unwrap();
+        // A plain network by itself does not bear turning; what turns the image first does.
+        let alone = [x.clone(), turn(x.clone())].map(|x| look.forward(x).unwrap());
+        let change = (alone[0].clone() - alone[1].clone()).abs().max().into_scalar::<f32>();
+        assert!(change > 1e-3, "{change}");
+        let [answer, turned] = [x.clone(), turn(x.clone())].map(|x| net.forward(x).unwrap());
+        assert_close("answer", &turned, &answer, 1e-3);
+        // Both looks learn by what they count.
+        let gradients = answer.square().sum().backward();
+        let learns = |weight: &Tensor<2>| {
+            weight.grad(&gradients).is_some_and(|g| values(&g).iter().any(|v| *v != 0.0))
+        };
+        assert_eq!(learns(&net.head.weight.val()), weight < 1.0);
+        assert_eq!(learns(&look.head.weight.val()), weight > 0.0);
+    }
+    // A kind without rotations looks at the image as it is.
+    let plain = config(1.0).with_equivariance(Equivariance::None).init(&device).unwrap();
+    let own = plain.second_look.as_ref().unwrap().forward(x.clone()).unwrap();
+    assert_close("as it is", &plain.forward(x).unwrap(), &log_softmax(own, 1), 1e-4);
+    let first = config(0.5);
+    let windowed = first.clone().with_stem_window(vec![WindowLayerConfig::new(4, 3, 2)]);
+    let look =
+        |turns, weight| first.clone().with_second_look(Some(SecondLookConfig::new(turns, weight)));
+    for bad in [windowed, look(0, 0.5), look(1000, 0.5), look(2, 1.1), look(2, f64::NAN)] {
         assert!(bad.init(&device).is_err() && bad.check_bounds([56, 56]).is_err());
     }
 }

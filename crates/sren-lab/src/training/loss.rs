@@ -5,33 +5,46 @@ use std::f64::consts::TAU;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor, TensorData};
-use sren::models::over_turns;
+use sren::models::{SecondLook, over_turns};
 
 /// What it counts to know which way training images are turned, beside knowing their class.
 const TURN: f64 = 0.25;
 
-/// The loss of scores `[n, turns, classes]`, and how many images are told right. The images are
-/// turned by `angles`; classes may have weights.
+/// What a network says of the training images.
+pub(super) struct Told<'a> {
+    /// Scores of turns and classes, `[n, turns, classes]`.
+    pub(super) scores: Tensor<3>,
+    /// The same, where turns are told apart, but only the head learns by them.
+    pub(super) turn_scores: Option<Tensor<3>>,
+    /// The second look, and its logits `[n, classes]` of the images as they are.
+    pub(super) second: Option<(&'a SecondLook, Tensor<2>)>,
+}
+
+/// The loss, and how many images are told right. The images are turned by `angles`; classes may have
+/// weights.
 ///
-/// It is the cross entropy of the class, whatever the turn, and, where turns are told apart, that of
-/// the turn, given the class, by `turn_scores`: the same scores, but only the head learns by them.
-/// Features would learn to tell the turn by what does not turn with the image, its pixels.
+/// It is the cross entropy of the class, whatever the turn; where turns are told apart, that of the
+/// turn, given the class, by which features do not learn: they would learn to tell the turn by what
+/// does not turn with the image, its pixels; and that of the second look.
 pub(super) fn loss(
-    scores: Tensor<3>,
-    turn_scores: Option<Tensor<3>>,
+    told: Told,
     targets: Tensor<1, Int>,
     angles: &[f64],
     class_weights: Option<Vec<f32>>,
 ) -> (Tensor<1>, usize) {
-    let [n, turns, _] = scores.dims();
-    let device = scores.device();
-    let logits = over_turns(scores, 0.0);
-    let told = logits.clone().argmax(1).squeeze_dim::<1>(1);
-    let right = told.equal(targets.clone()).int().sum().into_scalar::<i64>() as usize;
+    let [n, turns, _] = told.scores.dims();
+    let device = told.scores.device();
+    let mut logits = over_turns(told.scores, 0.0);
     let classes = CrossEntropyLossConfig::new().with_weights(class_weights).init(&device);
-    let class_loss = classes.forward(logits, targets.clone());
-    let Some(turn_scores) = turn_scores.filter(|_| turns > 1) else {
-        return (class_loss, right);
+    let mut loss = classes.forward(logits.clone(), targets.clone());
+    if let Some((look, second)) = told.second {
+        loss = loss + classes.forward(second.clone(), targets.clone());
+        logits = look.together(logits, second);
+    }
+    let best = logits.argmax(1).squeeze_dim::<1>(1);
+    let right = best.equal(targets.clone()).int().sum().into_scalar::<i64>() as usize;
+    let Some(turn_scores) = told.turn_scores.filter(|_| turns > 1) else {
+        return (loss, right);
     };
     // [n, turns, classes] -> [n, turns]: those of the true class.
     let own = targets.reshape([n, 1, 1]).expand([n, turns, 1]);
@@ -40,7 +53,7 @@ pub(super) fn loss(
     let turned_back =
         Tensor::<2>::from_data(TensorData::new::<f32, _>(turned_back, [n, turns]), &device);
     let turn_loss = (own * turned_back).sum_dim(1).mean().neg();
-    (class_loss + turn_loss.mul_scalar(TURN), right)
+    (loss + turn_loss.mul_scalar(TURN), right)
 }
 
 /// How likely each of `turns` turns makes an image upright that is turned by `angle`: half of it the
@@ -63,7 +76,9 @@ mod tests {
         let flat: Vec<f32> = scores.iter().flatten().copied().collect();
         let scores = Tensor::from_data(TensorData::new(flat, [1, scores.len(), 2]), &device);
         let target = Tensor::from_data(TensorData::new(vec![target], [1]), &device);
-        let (loss, right) = loss(scores.clone(), Some(scores), target, &[angle], None);
+        let turn_scores = Some(scores.clone());
+        let (loss, right) =
+            loss(Told { scores, turn_scores, second: None }, target, &[angle], None);
         (loss.into_scalar::<f32>(), right)
     }
 

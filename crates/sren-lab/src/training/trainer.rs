@@ -13,7 +13,7 @@ use sren_data::{Dataset, Split, TrainingSplit};
 
 use super::drawn_positions::with_positions;
 use super::kept_poses::KeptPoses;
-use super::loss::loss;
+use super::loss::{Told, loss};
 use super::optimiser::Optimiser;
 use super::photographs::class_weights;
 use super::recipe::Recipe;
@@ -213,6 +213,10 @@ impl Trainer {
         if self.recipe.positions > 0 {
             frames = frames.with_active_only(true);
         }
+        let second = match &self.network.second_look {
+            Some(look) => Some((look, look.forward(images.clone())?)),
+            None => None,
+        };
         let (features, grid) = self.network.features(images, &frames)?;
         let turn_scores = match &self.network.orientation {
             Some(_) => Some(self.network.scores_of(features.clone().detach(), &grid, &frames)?),
@@ -221,7 +225,8 @@ impl Trainer {
         let scores = self.network.scores_of(features, &grid, &frames)?;
         let angle = |index: &usize| Ok(self.recipe.transform(epoch, *index)?.angle());
         let angles = indices.iter().map(angle).collect::<Result<Vec<f64>>>()?;
-        let (loss, right) = loss(scores, turn_scores, targets, &angles, self.class_weights.clone());
+        let told = Told { scores, turn_scores, second };
+        let (loss, right) = loss(told, targets, &angles, self.class_weights.clone());
         let value = f64::from(loss.clone().into_scalar::<f32>());
         if !value.is_finite() {
             let at = format!("{value} in epoch {epoch}, step {}", self.step + 1);
@@ -288,7 +293,8 @@ impl Trainer {
         });
         (self.step, self.loss, self.right) = (0, 0.0, 0);
         // The checkpoint last: whatever is interrupted here is made again from the one before.
-        if validation.accuracy > best {
+        // Of equals the later, which has learned at a lower rate.
+        if validation.accuracy >= best {
             self.folder.save_model(&Weights::of(&self.network))?;
         }
         self.folder.save_metrics(&self.metrics)?;

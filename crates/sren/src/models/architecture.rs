@@ -4,6 +4,7 @@ use burn::config::Config;
 
 use super::orientation::OrientationConfig;
 use super::resnet::{Pool, SimResNetConfig, StageConfig};
+use super::second_look::SecondLookConfig;
 use super::window::WindowLayerConfig;
 use crate::PoseEstimatorConfig;
 use crate::error::{Error, Result};
@@ -27,7 +28,7 @@ pub enum Architecture {
     /// Wide residual network of depth 16 and width 8, with dropout.
     Wrn16_8,
     /// For photographs of about 64 pixels on a canvas of 96, on a CPU: three grids, in the
-    /// estimator's own frames.
+    /// estimator's own frames, and a second look at the photograph turned upright.
     Photos,
 }
 
@@ -86,6 +87,8 @@ impl Architecture {
                 .with_stem_kappa(0.5)
                 .with_kappa(0.5)
                 .with_pool(Pool::MaxMean)
+                .with_orientation(Some(OrientationConfig::new(24, 128).with_upright(0.5)))
+                .with_second_look(Some(SecondLookConfig::new(2, 0.8)))
                 .with_pose(photograph_poses()),
         }
     }

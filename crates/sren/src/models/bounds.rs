@@ -55,6 +55,11 @@ impl SimResNetConfig {
             within("values of a layer", values, 1, MAX_FEATURES)?;
         }
         count.add(last.saturating_mul(self.classes))?;
+        if let Some(look) = &self.second_look {
+            look.check(self)?;
+            // No more than the first.
+            count.add(count.parameters)?;
+        }
         for (name, kappa) in [("stem_kappa", self.stem_kappa), ("kappa", self.kappa)] {
             length(name, kappa)?;
         }

@@ -53,20 +53,11 @@ impl ModuleVisitor for Count {
 
 impl SimResNet {
     /// The cost of every layer with weights, first to last, for images on `image`. Batch norms are
-    /// counted with the convolution before them.
+    /// counted with the convolution before them; a second look is counted once.
     pub fn layer_costs(&self, image: &Grid) -> Result<Vec<LayerCost>> {
         let mut grid = self.grids(image)?[0];
         let mut costs = self.stem_costs(image, &grid)?;
-        for (index, block) in self.blocks.iter().enumerate() {
-            let SimBlock { conv1, conv2, shortcut, .. } = block;
-            let name = |part: &str| format!("blocks.{index}.{part}");
-            let mut side = grid;
-            costs.push(conv_cost(name("conv1"), conv1, &mut grid)?);
-            costs.push(conv_cost(name("conv2"), conv2, &mut grid)?);
-            if let Some(shortcut) = shortcut {
-                costs.push(conv_cost(name("shortcut"), &shortcut.conv, &mut side)?);
-            }
-        }
+        block_costs("", &self.blocks, &mut grid, &mut costs)?;
         let mut turns = 1;
         if let Some(orientation) = &self.orientation {
             let [_, hidden] = orientation.pooled.weight.dims();
@@ -85,6 +76,18 @@ impl SimResNet {
             parameters: inputs * classes + classes,
             multiply_adds: turns * inputs * classes,
         });
+        if let Some(look) = &self.second_look {
+            let mut grid = *image;
+            costs.push(conv_cost("second_look.stem".into(), &look.stem, &mut grid)?);
+            block_costs("second_look.", &look.blocks, &mut grid, &mut costs)?;
+            let [inputs, classes] = look.head.weight.dims();
+            costs.push(LayerCost {
+                name: "second_look.head".into(),
+                output: [1, 1, classes],
+                parameters: inputs * classes + classes,
+                multiply_adds: inputs * classes,
+            });
+        }
         Ok(costs)
     }
 
@@ -107,6 +110,25 @@ impl SimResNet {
         }
         Ok(costs)
     }
+}
+
+/// The convolutions of `blocks`, named from `prefix` on; `grid` becomes that of the last's output.
+fn block_costs(
+    prefix: &str,
+    blocks: &[SimBlock],
+    grid: &mut Grid,
+    costs: &mut Vec<LayerCost>,
+) -> Result<()> {
+    for (index, SimBlock { conv1, conv2, shortcut, .. }) in blocks.iter().enumerate() {
+        let name = |part: &str| format!("{prefix}blocks.{index}.{part}");
+        let mut side = *grid;
+        costs.push(conv_cost(name("conv1"), conv1, grid)?);
+        costs.push(conv_cost(name("conv2"), conv2, grid)?);
+        if let Some(shortcut) = shortcut {
+            costs.push(conv_cost(name("shortcut"), &shortcut.conv, &mut side)?);
+        }
+    }
+    Ok(())
 }
 
 /// A convolution with its batch norm; `grid` becomes that of the output.

@@ -7,6 +7,7 @@ mod bounds;
 mod cost;
 mod orientation;
 mod resnet;
+mod second_look;
 mod window;
 
 pub use architecture::Architecture;
@@ -14,4 +15,5 @@ pub use block::{Shortcut, SimBlock, SimBlockConfig};
 pub use cost::{LayerCost, parameter_count};
 pub use orientation::{Orientation, OrientationConfig, over_turns};
 pub use resnet::{Pool, SimResNet, SimResNetConfig, StageConfig};
+pub use second_look::{SecondLook, SecondLookConfig};
 pub use window::{WindowLayer, WindowLayerConfig};

@@ -17,7 +17,7 @@ use std::f32::consts::TAU;
 use burn::config::Config;
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
-use burn::tensor::activation::relu;
+use burn::tensor::activation::{relu, softmax};
 use burn::tensor::{Device, Tensor, TensorData};
 use sren_kernels::PoseField;
 
@@ -219,12 +219,26 @@ pub fn over_turns(scores: Tensor<3>, upright: f64) -> Tensor<2> {
     if turns == 1 {
         return scores.reshape([n, classes]);
     }
-    let any = (1.0 - upright) / turns as f64;
-    let mut prior = vec![any as f32; turns];
-    prior[0] += upright as f32;
-    let prior = Tensor::<3>::from_data(TensorData::new(prior, [1, turns, 1]), &scores.device());
+    let prior = prior(turns, upright, &scores.device());
     // The sum of exponentials, about their largest.
     let top = scores.clone().max_dim(1).detach();
     let sum = ((scores - top.clone()).exp() * prior).sum_dim(1);
     (sum.log() + top).reshape([n, classes])
+}
+
+/// How likely each turn makes an image upright, `[n, turns, classes]` -> `[n, turns]`, whatever the
+/// class.
+pub(super) fn turn_chances(scores: Tensor<3>, upright: f64) -> Tensor<2> {
+    let ([n, turns, classes], device) = (scores.dims(), scores.device());
+    let chances = softmax(scores.reshape([n, turns * classes]), 1).reshape([n, turns, classes]);
+    let chances = (chances * prior(turns, upright, &device)).sum_dim(2).reshape([n, turns]);
+    chances.clone() / chances.sum_dim(1)
+}
+
+/// The prior of every turn, `[1, turns, 1]`.
+fn prior(turns: usize, upright: f64, device: &Device) -> Tensor<3> {
+    let any = (1.0 - upright) / turns as f64;
+    let mut prior = vec![any as f32; turns];
+    prior[0] += upright as f32;
+    Tensor::from_data(TensorData::new(prior, [1, turns, 1]), device)
 }

@@ -8,7 +8,8 @@ use sren_kernels::TapTable;
 use sren_math::Grid;
 
 use super::block::{SimBlock, SimBlockConfig, dropout};
-use super::orientation::{Orientation, OrientationConfig, moments, over_turns};
+use super::orientation::{Orientation, OrientationConfig, moments, over_turns, turn_chances};
+use super::second_look::{SecondLook, SecondLookConfig};
 use super::window::{WindowLayer, WindowLayerConfig, Windows};
 use crate::error::{Error, Result};
 use crate::{
@@ -81,6 +82,9 @@ pub struct SimResNetConfig {
     /// A head that asks which way the image is turned, instead of a linear one.
     #[config(default = "None")]
     pub orientation: Option<OrientationConfig>,
+    /// A second look at the image, turned upright, by a plain network of the same layout.
+    #[config(default = "None")]
+    pub second_look: Option<SecondLookConfig>,
     /// What becomes of the features before the head.
     #[config(default = "Pool::Mean")]
     pub pool: Pool,
@@ -110,6 +114,8 @@ pub struct SimResNet {
     pub head_dropout: Option<Dropout>,
     /// From pooled features, or from the hidden layer, to classes.
     pub head: Linear,
+    /// The network that looks at the image turned upright, if there is one.
+    pub second_look: Option<SecondLook>,
     #[module(skip)]
     equivariance: Equivariance,
     #[module(skip)]
@@ -147,6 +153,38 @@ impl SimResNetConfig {
             // One position a window, its centre.
             false => stem.with_stride(side),
         };
+        let blocks = self.blocks(device)?;
+        let c_in = self.stages.last().map_or(self.stem_channels, |stage| stage.channels);
+        let pooled = match self.pool {
+            Pool::Mean => c_in,
+            Pool::MaxMean => 2 * c_in,
+        };
+        let orientation = self.orientation.as_ref().map(|o| o.init(c_in, pooled, device));
+        let second_look = self.second_look.as_ref().map(|look| look.init(self, device));
+        let last = self.orientation.as_ref().map_or(pooled, |orientation| orientation.channels);
+        Ok(SimResNet {
+            window,
+            stem: stem.init(device)?,
+            norm: MaskedBatchNormConfig::new(self.stem_channels).with_relu(true).init(device)?,
+            blocks,
+            orientation: orientation.transpose()?,
+            head_dropout: dropout(self.head_dropout, OPERATION)?,
+            head: LinearConfig::new(last, self.classes).init(device),
+            second_look: second_look.transpose()?,
+            equivariance: self.equivariance,
+            pool: self.pool,
+            poses: self.pose.init()?,
+            stem_kernel: self.stem_kernel,
+            stem_stride: self.stem_stride,
+            stem_kappa: self.stem_kappa,
+            active_only: self.active_only,
+            poses_per_block: self.poses_per_block,
+            image_channels: self.image_channels,
+        })
+    }
+
+    /// New residual blocks of all stages.
+    pub(super) fn blocks(&self, device: &Device) -> Result<Vec<SimBlock>> {
         let mut blocks = Vec::new();
         let mut c_in = self.stem_channels;
         for stage in &self.stages {
@@ -160,30 +198,7 @@ impl SimResNetConfig {
                 c_in = stage.channels;
             }
         }
-        let pooled = match self.pool {
-            Pool::Mean => c_in,
-            Pool::MaxMean => 2 * c_in,
-        };
-        let orientation = self.orientation.as_ref().map(|o| o.init(c_in, pooled, device));
-        let last = self.orientation.as_ref().map_or(pooled, |orientation| orientation.channels);
-        Ok(SimResNet {
-            window,
-            stem: stem.init(device)?,
-            norm: MaskedBatchNormConfig::new(self.stem_channels).with_relu(true).init(device)?,
-            blocks,
-            orientation: orientation.transpose()?,
-            head_dropout: dropout(self.head_dropout, OPERATION)?,
-            head: LinearConfig::new(last, self.classes).init(device),
-            equivariance: self.equivariance,
-            pool: self.pool,
-            poses: self.pose.init()?,
-            stem_kernel: self.stem_kernel,
-            stem_stride: self.stem_stride,
-            stem_kappa: self.stem_kappa,
-            active_only: self.active_only,
-            poses_per_block: self.poses_per_block,
-            image_channels: self.image_channels,
-        })
+        Ok(blocks)
     }
 }
 
@@ -274,7 +289,11 @@ impl SimResNet {
     /// [`forward`](Self::forward) in frames that are there already.
     pub fn forward_in(&self, images: Tensor<4>, frames: &Frames) -> Result<Tensor<2>> {
         let upright = self.orientation.as_ref().map_or(0.0, Orientation::upright);
-        Ok(over_turns(self.scores_in(images, frames)?, upright))
+        let scores = self.scores_in(images.clone(), frames)?;
+        let first = over_turns(scores.clone(), upright);
+        let Some(look) = &self.second_look else { return Ok(first) };
+        let second = look.forward_turned(&images, &turn_chances(scores, upright))?;
+        Ok(look.together(first, second))
     }
 
     /// Images `[n, h, w, c]` -> scores `[n, turns, classes]`, one row for each way the image may be

@@ -122,12 +122,18 @@ mod avx2 {
     use std::arch::asm;
     use std::arch::x86_64::*;
 
-    use super::{Start, Strip, for_each_block};
+    use super::{COLUMNS, Start, Strip, for_each_block};
 
     /// # Safety
     /// As for [`super::multiply_strip`], on a machine with AVX2 and FMA.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn multiply_strip(strip: Strip) {
+        if let Strip { depth: SHALLOW, a_depth: 1, b_depth: COLUMNS, start: Start::Zero, .. } =
+            strip
+        {
+            // SAFETY: passed on.
+            return unsafe { shallow_strip(strip) };
+        }
         // SAFETY: passed on.
         for_each_block(strip, |strip| unsafe {
             match strip.rows {
@@ -139,6 +145,47 @@ mod avx2 {
                 _ => block::<6>(strip),
             }
         });
+    }
+
+    /// Depth that is worth loops of its own: 16 channels, whose steps are too few to hide what
+    /// [`block`] does before and after them.
+    const SHALLOW: usize = 16;
+
+    /// Rows of a block of such a depth.
+    const SHALLOW_ROWS: usize = 4;
+
+    /// # Safety
+    /// As for [`multiply_strip`], with contiguous operands of depth 16 that are added to nothing.
+    #[inline(always)]
+    unsafe fn shallow_strip(strip: Strip) {
+        for row in (0..strip.rows).step_by(SHALLOW_ROWS) {
+            // SAFETY: by this function's contract; rows after the last are this once more.
+            unsafe {
+                let mut sums = [[_mm256_setzero_ps(); 2]; SHALLOW_ROWS];
+                let at = |r: usize| (row + r).min(strip.rows - 1);
+                let mut rows = [strip.a; SHALLOW_ROWS];
+                for r in 0..SHALLOW_ROWS {
+                    rows[r] = strip.a.add(at(r) * strip.a_row);
+                }
+                // In two loops, as the compiler unrolls short ones only.
+                for first in (0..SHALLOW).step_by(4) {
+                    for d in first..first + 4 {
+                        let left = _mm256_loadu_ps(strip.b.add(d * COLUMNS));
+                        let right = _mm256_loadu_ps(strip.b.add(d * COLUMNS + 8));
+                        for r in 0..SHALLOW_ROWS {
+                            let value = _mm256_broadcast_ss(&*rows[r].add(d));
+                            sums[r][0] = _mm256_fmadd_ps(value, left, sums[r][0]);
+                            sums[r][1] = _mm256_fmadd_ps(value, right, sums[r][1]);
+                        }
+                    }
+                }
+                for r in 0..SHALLOW_ROWS {
+                    let c = strip.c.add(at(r) * strip.c_row);
+                    _mm256_storeu_ps(c, sums[r][0]);
+                    _mm256_storeu_ps(c.add(8), sums[r][1]);
+                }
+            }
+        }
     }
 
     /// # Safety

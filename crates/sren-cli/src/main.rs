@@ -11,6 +11,10 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use sren_lab::LineAllocator;
+
+#[global_allocator]
+static ALLOCATOR: LineAllocator = LineAllocator;
 
 /// Image recognition that still works when the object is rotated, resized or moved.
 #[derive(Debug, Parser)]

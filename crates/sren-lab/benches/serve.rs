@@ -7,7 +7,11 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
+use sren_lab::LineAllocator;
 use sren_lab::bench::{Contender, LAYERS, Pass, once, prepare};
+
+#[global_allocator]
+static ALLOCATOR: LineAllocator = LineAllocator;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     if std::env::args().all(|argument| argument != "--serve") {

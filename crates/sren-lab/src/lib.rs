@@ -23,7 +23,7 @@ mod prediction;
 mod stability;
 mod table;
 
-pub use allocation::keep_freed_memory;
+pub use allocation::{LineAllocator, keep_freed_memory};
 pub use artifact::write_whole;
 pub use confusion::{Confusion, confusion};
 pub use dominant_pose::DominantPose;

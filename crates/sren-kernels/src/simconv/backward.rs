@@ -135,17 +135,17 @@ fn share_backward(
                 &rows[..]
             }
         };
-        packed.fill(grads, n, c_out);
-        packed.add_sum_of_rows(&mut sums.bias);
+        let strips = packed.strips_of(grads, n, c_out);
+        strips.add_sum_of_rows(&mut sums.bias);
         let grads = Rows::new(grads, n, c_out, c_out);
         if let Some(patches) = conv.pixels_as_panel(taps, input, positions) {
             let mut sum = RowsMut::new(&mut sums.weight, width, c_out, c_out);
-            add_transposed_product(&mut sum, patches, &packed);
+            add_transposed_product(&mut sum, patches, strips);
             if let Some(weight) = transposed.first() {
                 let start = (positions.get(0) - first_pixel) * conv.c_in;
                 let pixels = &mut grad_input.until(start + n * conv.c_in)[start..];
                 let mut pixels = RowsMut::new(pixels, n, conv.c_in, conv.c_in);
-                multiply(&mut pixels, grads, weight, 0, Base::Zero);
+                multiply(&mut pixels, grads, weight.strips(), 0, Base::Zero);
             }
             continue;
         }
@@ -158,7 +158,7 @@ fn share_backward(
                 Some(weight) => {
                     let pixels = grad_input.until((tile.pixels().end - first_pixel) * conv.c_in);
                     let mut patches = RowsMut::new(panel, n, group.width, plan.pitch);
-                    multiply(&mut patches, grads, weight, 0, Base::Zero);
+                    multiply(&mut patches, grads, weight.strips(), 0, Base::Zero);
                     exchange(pixels, first_pixel, panel, plan.pitch, input, conv.c_in, &tile);
                 }
                 None => gather(panel, plan.pitch, input, conv.c_in, &tile),
@@ -166,7 +166,7 @@ fn share_backward(
             let sum = &mut sums.weight[group.first * c_out..][..group.width * c_out];
             let mut sum = RowsMut::new(sum, group.width, c_out, c_out);
             let patches = Rows::new(panel, n, group.width, plan.pitch);
-            add_transposed_product(&mut sum, patches, &packed);
+            add_transposed_product(&mut sum, patches, strips);
         }
     }
     sums

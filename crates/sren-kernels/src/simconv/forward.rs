@@ -98,7 +98,7 @@ fn tile_forward(
     let mut product = RowsMut::new(product, rows, conv.c_out, conv.c_out);
     if let Some(left) = conv.pixels_as_panel(taps, input, positions) {
         let base = bias.map_or(Base::Zero, Base::Row);
-        return multiply(&mut product, left, weight, 0, base);
+        return multiply(&mut product, left, weight.strips(), 0, base);
     }
     tile.place(taps, positions);
     scratch.announced = announce(input, conv.c_in, taps, positions, scratch.announced);
@@ -112,6 +112,6 @@ fn tile_forward(
             (0, None) => Base::Zero,
             _ => Base::Product,
         };
-        multiply(&mut product, left, weight, group.first, base);
+        multiply(&mut product, left, weight.strips(), group.first, base);
     }
 }

@@ -42,6 +42,14 @@ impl<'a> RowsMut<'a> {
 
 /// A right-hand operand `[depth, columns]` cut into strips of 16 columns, filled up with zeros.
 /// Within a strip, the rows follow each other: `[strip, depth, 16]`.
+#[derive(Clone, Copy)]
+pub(super) struct Strips<'a> {
+    values: &'a [f32],
+    depth: usize,
+    columns: usize,
+}
+
+/// The memory of [`Strips`].
 #[derive(Default)]
 pub(super) struct Packed {
     buffer: LineBuffer,
@@ -57,8 +65,28 @@ impl Packed {
         packed
     }
 
+    /// The strips of the row-major `matrix` `[depth, columns]`: itself, if it is one.
+    pub(super) fn strips_of<'a>(
+        &'a mut self,
+        matrix: &'a [f32],
+        depth: usize,
+        columns: usize,
+    ) -> Strips<'a> {
+        if columns != COLUMNS {
+            self.fill(matrix, depth, columns);
+            return self.strips();
+        }
+        assert_eq!(matrix.len(), depth * columns, "matrix to pack");
+        Strips { values: matrix, depth, columns }
+    }
+
+    /// The strips as they are.
+    pub(super) fn strips(&self) -> Strips<'_> {
+        Strips { values: self.buffer.values(), depth: self.depth, columns: self.columns }
+    }
+
     /// Packs another row-major `matrix` `[depth, columns]` in the place of this.
-    pub(super) fn fill(&mut self, matrix: &[f32], depth: usize, columns: usize) {
+    fn fill(&mut self, matrix: &[f32], depth: usize, columns: usize) {
         assert_eq!(matrix.len(), depth * columns, "matrix to pack");
         assert!(depth > 0 && columns > 0, "something to pack");
         (self.depth, self.columns) = (depth, columns);
@@ -99,11 +127,11 @@ impl Packed {
     }
 }
 
-impl Packed {
+impl Strips<'_> {
     /// Adds the sum of all rows to `sums` `[columns]`.
     pub(super) fn add_sum_of_rows(&self, sums: &mut [f32]) {
         assert_eq!(sums.len(), self.columns, "sums of columns");
-        let strips = self.buffer.values().chunks_exact(self.depth * COLUMNS);
+        let strips = self.values.chunks_exact(self.depth * COLUMNS);
         for (sums, strip) in sums.chunks_mut(COLUMNS).zip(strips) {
             let mut sum = [0.0; COLUMNS];
             for row in strip.as_chunks::<COLUMNS>().0 {
@@ -132,7 +160,7 @@ pub(super) enum Base<'a> {
 pub(super) fn multiply(
     out: &mut RowsMut,
     left: Rows,
-    right: &Packed,
+    right: Strips,
     first_row: usize,
     base: Base,
 ) {
@@ -147,7 +175,7 @@ pub(super) fn multiply(
                 a: left.values.get(start..).unwrap_or_default(),
                 a_row: left.pitch,
                 a_depth: 1,
-                b: &right.buffer.values()[(strip + first_row + start) * COLUMNS..],
+                b: &right.values[(strip + first_row + start) * COLUMNS..],
                 b_depth: COLUMNS,
             };
             strip_product(out, column, operands, if start > 0 { Base::Product } else { base });
@@ -156,7 +184,7 @@ pub(super) fn multiply(
 }
 
 /// `out += left^T * right`, where `left` is `[depth, out.rows]` and `right` `[depth, out.columns]`.
-pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: &Packed) {
+pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: Strips) {
     assert_eq!((left.columns, left.rows), (out.rows, right.depth), "sizes of a product");
     assert_eq!(right.columns, out.columns, "columns of a product");
     for column in (0..out.columns).step_by(COLUMNS) {
@@ -165,7 +193,7 @@ pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: &Pack
             a: left.values,
             a_row: 1,
             a_depth: left.pitch,
-            b: &right.buffer.values()[column * right.depth..],
+            b: &right.values[column * right.depth..],
             b_depth: COLUMNS,
         };
         strip_product(out, column, operands, Base::Product);

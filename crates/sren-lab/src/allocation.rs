@@ -78,7 +78,7 @@ mod tests {
                 let memory = LineAllocator.alloc(layout);
                 memory.write_bytes(7, size);
                 let moved = LineAllocator.realloc(memory, layout, grown);
-                assert!(grown < LARGE || moved as usize % LINE == 0);
+                assert!(grown < LARGE || (moved as usize).is_multiple_of(LINE));
                 let kept = std::slice::from_raw_parts(moved, size.min(grown));
                 assert!(kept.iter().all(|byte| *byte == 7));
                 LineAllocator.dealloc(moved, Layout::from_size_align(grown, 4).unwrap());

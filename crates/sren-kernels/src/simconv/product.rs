@@ -157,13 +157,7 @@ pub(super) enum Base<'a> {
 }
 
 /// `out = base + left * right[first_row ..]`, of as many rows of `right` as `left` has columns.
-pub(super) fn multiply(
-    out: &mut RowsMut,
-    left: Rows,
-    right: Strips,
-    first_row: usize,
-    base: Base,
-) {
+pub(super) fn multiply(out: &mut RowsMut, left: Rows, right: Strips, first_row: usize, base: Base) {
     assert_eq!((out.rows, out.columns), (left.rows, right.columns), "sizes of a product");
     assert!(first_row + left.columns <= right.depth, "depth of a product");
     for start in (0..left.columns).step_by(DEPTH) {

@@ -87,7 +87,7 @@ impl Architecture {
                 .with_stem_kappa(0.5)
                 .with_kappa(0.5)
                 .with_pool(Pool::MaxMean)
-                .with_orientation(Some(OrientationConfig::new(24, 128).with_upright(0.5)))
+                .with_orientation(Some(OrientationConfig::new(24, 128).with_upright(0.7)))
                 .with_second_look(Some(SecondLookConfig::new(2, 0.8)))
                 .with_pose(photograph_poses()),
         }

@@ -11,7 +11,7 @@ fn sren(arguments: &[&str]) -> String {
 }
 
 /// What `sren eval --images 1000` printed when the network was trained.
-const PUBLISHED: [(&str, f64); 4] = [("upright", 98.2), ("r", 97.7), ("s", 98.4), ("srt", 97.7)];
+const PUBLISHED: [(&str, f64); 4] = [("upright", 98.2), ("r", 97.6), ("s", 98.3), ("srt", 97.8)];
 
 #[test]
 fn it_is_as_accurate_as_published_on_a_sample_of_the_test_sets() {

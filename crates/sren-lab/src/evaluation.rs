@@ -20,6 +20,13 @@ pub struct Accuracy {
     pub n: usize,
 }
 
+impl Accuracy {
+    /// How far it may be from that of all such images, in per cent.
+    pub fn standard_error(&self) -> f64 {
+        (self.accuracy * (100.0 - self.accuracy) / self.n.max(1) as f64).sqrt()
+    }
+}
+
 /// A network's accuracy on test sets, by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evaluation {

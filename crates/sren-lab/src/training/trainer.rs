@@ -276,7 +276,7 @@ impl Trainer {
         Ok(jittered.collect::<Result<_, _>>().map_err(sren::Error::from)?)
     }
 
-    /// Validates, keeps the weights if they are the best so far, and saves everything.
+    /// Validates, keeps the weights if none before were better, and saves everything.
     fn end_epoch(&mut self, images_per_second: f64) -> Result<()> {
         let learning_rate = self.rate();
         let network = self.network.valid();
@@ -293,8 +293,8 @@ impl Trainer {
         });
         (self.step, self.loss, self.right) = (0, 0.0, 0);
         // The checkpoint last: whatever is interrupted here is made again from the one before.
-        // Of equals the later, which has learned at a lower rate.
-        if validation.accuracy >= best {
+        // Of those that are as good but for the standard error the last: it has learned longest.
+        if validation.accuracy + validation.standard_error() >= best {
             self.folder.save_model(&Weights::of(&self.network))?;
         }
         self.folder.save_metrics(&self.metrics)?;

@@ -93,6 +93,18 @@ pub(super) fn dropout(part: f64, operation: &'static str) -> Result<Option<Dropo
     Ok((part > 0.0).then(|| DropoutConfig::new(part).init()))
 }
 
+/// The grids that features live on, one after the other, from `first` through `blocks`.
+pub(super) fn grids_through(first: Grid, blocks: &[SimBlock]) -> Result<Vec<Grid>> {
+    let mut grids = vec![first];
+    for block in blocks {
+        let next = block.conv1.output_grid(&grids[grids.len() - 1])?;
+        if !grids.contains(&next) {
+            grids.push(next);
+        }
+    }
+    Ok(grids)
+}
+
 impl SimBlock {
     /// `[n, h, w, c_in]` on `grid` -> `[n, h / stride, w / stride, c_out]` and its grid.
     pub fn forward(&self, x: Tensor<4>, frames: &Frames, grid: &Grid) -> Result<(Tensor<4>, Grid)> {

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use sren_kernels::TapTable;
 use sren_math::Grid;
 
-use super::block::{SimBlock, SimBlockConfig, dropout};
+use super::block::{SimBlock, SimBlockConfig, dropout, grids_through};
 use super::orientation::{Orientation, OrientationConfig, moments, over_turns, turn_chances};
 use super::second_look::{SecondLook, SecondLookConfig};
 use super::window::{WindowLayer, WindowLayerConfig, Windows};
@@ -210,14 +210,7 @@ impl SimResNet {
 
     /// The grids that features live on, finest first, for images on `image`.
     pub fn grids(&self, image: &Grid) -> Result<Vec<Grid>> {
-        let mut grids = vec![image.cell_centred(self.stem_stride)?];
-        for block in &self.blocks {
-            let next = block.conv1.output_grid(&grids[grids.len() - 1])?;
-            if !grids.contains(&next) {
-                grids.push(next);
-            }
-        }
-        Ok(grids)
+        grids_through(image.cell_centred(self.stem_stride)?, &self.blocks)
     }
 
     /// The local frames of images `[n, h, w, c]` on every grid of the network.

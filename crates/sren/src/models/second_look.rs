@@ -18,7 +18,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rayon::prelude::*;
 use sren_math::{About, Grid, Image, Interpolation, Similarity, border_mean, warp};
 
-use super::block::SimBlock;
+use super::block::{SimBlock, grids_through};
 use super::resnet::SimResNetConfig;
 use crate::error::{Error, Result};
 use crate::{Frames, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig, pool};
@@ -97,13 +97,7 @@ impl SecondLook {
     pub fn forward(&self, images: Tensor<4>) -> Result<Tensor<2>> {
         let [n, h, w, _] = images.dims();
         let pixels = Grid::pixels(h, w);
-        let mut grids = vec![self.stem.output_grid(&pixels)?];
-        for block in &self.blocks {
-            let next = block.conv1.output_grid(&grids[grids.len() - 1])?;
-            if !grids.contains(&next) {
-                grids.push(next);
-            }
-        }
+        let grids = grids_through(self.stem.output_grid(&pixels)?, &self.blocks)?;
         let (frames, mut grid) = (Frames::plain(&grids, n)?, grids[0]);
         // [n, h, w, c] -> [n, h / stride, w / stride, stem_channels]
         let mut x = self.stem.forward(images, &self.stem.taps(&frames, &pixels)?)?;

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod equivariance;
 pub mod plot;
 pub mod report;
+pub mod threads;
 pub mod training;
 
 mod allocation;

@@ -87,8 +87,9 @@ fn attack(
 
 /// Whether a file of the corpus is as it should be.
 fn is_good(file: &Path) -> bool {
-    const GOOD: [&str; 10] = [
+    const GOOD: [&str; 11] = [
         "good",
+        "half",
         "not_finite",
         "zero_times_huge",
         "colour",

@@ -1,10 +1,10 @@
 //! Weights in and out, as safetensors: a length, a JSON header, the values. Python's `safetensors`
-//! reads and writes the same files.
+//! reads and writes the same files. Values are written as f32, and read from f32 or f16.
 
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData, f16};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
@@ -107,12 +107,43 @@ impl Weights {
             let expected = format!("{end} bytes of values");
             return Err(Error::shape(OPERATION, expected, data.len().to_string()));
         }
-        for Part { name, shape, begin, end } in parts {
-            let number = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-            let values = data.get(begin..end).ok_or_else(cut)?.chunks_exact(4).map(number);
-            weights.tensors.insert(name, (shape, values.collect()));
+        for Part { name, shape, precision, begin, end } in parts {
+            let values = precision.values(data.get(begin..end).ok_or_else(cut)?);
+            weights.tensors.insert(name, (shape, values));
         }
         Ok(weights)
+    }
+}
+
+/// How a file holds its values.
+#[derive(Clone, Copy)]
+enum Precision {
+    Half,
+    Single,
+}
+
+impl Precision {
+    fn of(dtype: &Value) -> Option<Self> {
+        match dtype.as_str()? {
+            "F16" => Some(Self::Half),
+            "F32" => Some(Self::Single),
+            _ => None,
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::Half => 2,
+            Self::Single => 4,
+        }
+    }
+
+    fn values(self, data: &[u8]) -> Vec<f32> {
+        let value = |b: &[u8]| match self {
+            Self::Half => f16::from_le_bytes([b[0], b[1]]).to_f32(),
+            Self::Single => f32::from_le_bytes([b[0], b[1], b[2], b[3]]),
+        };
+        data.chunks_exact(self.bytes()).map(value).collect()
     }
 }
 
@@ -120,6 +151,7 @@ impl Weights {
 struct Part {
     name: String,
     shape: Vec<usize>,
+    precision: Precision,
     begin: usize,
     end: usize,
 }
@@ -129,19 +161,18 @@ impl Part {
         let refuse = |expected: &str| {
             Error::shape(OPERATION, format!("{} to be {expected}", short(&name)), short(entry))
         };
-        if entry["dtype"] != "F32" {
-            return Err(refuse("of dtype F32"));
-        }
+        let precision =
+            Precision::of(&entry["dtype"]).ok_or_else(|| refuse("of dtype F32 or F16"))?;
         let numbers = |key: &str| -> Option<Vec<usize>> {
             let list = entry[key].as_array()?;
             list.iter().map(|v| v.as_u64().and_then(|v| usize::try_from(v).ok())).collect()
         };
         let shape = numbers("shape").ok_or_else(|| refuse("an array with a shape"))?;
-        let count = shape.iter().try_fold(4usize, |n, size| n.checked_mul(*size));
+        let count = shape.iter().try_fold(precision.bytes(), |n, size| n.checked_mul(*size));
         let range = numbers("data_offsets").ok_or_else(|| refuse("an array with data_offsets"))?;
         match range[..] {
             [begin, end] if begin <= end && Some(end - begin) == count => {
-                Ok(Self { name, shape, begin, end })
+                Ok(Self { name, shape, precision, begin, end })
             }
             _ => Err(refuse("as long as its shape says")),
         }

@@ -243,6 +243,23 @@ fn weights_come_back_from_a_file_and_faults_are_named() {
 }
 
 #[test]
+fn weights_are_read_in_half_precision_too() {
+    // 1, -0.1 rounded to eleven bits, and the smallest number above 0.
+    let values = [0x3c00_u16, 0xae66, 0x0001];
+    let file = |bytes: usize| {
+        let header = format!(r#"{{"a":{{"dtype":"F16","shape":[3],"data_offsets":[0,{bytes}]}}}}"#);
+        let mut file = (header.len() as u64).to_le_bytes().to_vec();
+        file.extend(header.as_bytes());
+        file.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        file
+    };
+    let read = Weights::from_bytes(&file(6)).unwrap();
+    assert_eq!(read.tensors["a"], (vec![3], vec![1.0, -0.099_975_586, 2f32.powi(-24)]));
+    let error = Weights::from_bytes(&file(12)).unwrap_err().to_string();
+    assert!(error.contains("a to be as long as its shape says"), "{error}");
+}
+
+#[test]
 fn wrong_images_and_settings_are_refused() {
     let device = Device::flex();
     let net = network(Architecture::Small, Equivariance::Similarity, &device);

@@ -6,8 +6,8 @@ use clap::Args;
 use clap::error::ErrorKind;
 use sren::Weights;
 use sren::models::{Architecture, SimResNet, SimResNetConfig};
-use sren_lab::bench::with_threads;
 use sren_lab::equivariance::{EquivarianceResult, Plan, Scenes, Subject, measure_equivariance};
+use sren_lab::threads::with_threads;
 use sren_lab::{LabError, plain_device, write_whole};
 
 use super::eval::load;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use sren::Similarity;
 use sren::models::{SimResNet, parameter_count};
 use sren_data::{Dataset, RandomTransform, Split, TestSet};
-use sren_lab::bench::with_threads;
+use sren_lab::threads::with_threads;
 use sren_lab::training::{BUNDLED, Recipe, Trained};
 use sren_lab::{
     Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion,

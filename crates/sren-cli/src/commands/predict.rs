@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use sren_lab::bench::with_threads;
+use sren_lab::threads::with_threads;
 use sren_lab::{Prediction, Predictor};
 
 use crate::Failure;

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use sren::models::SimResNet;
 use sren_data::Split;
-use sren_lab::bench::with_threads;
+use sren_lab::threads::with_threads;
 use sren_lab::training::{BUNDLED, Recipe};
 use sren_lab::{
     LabError, Stability as Found, StabilityPoint, angle_chart, scale_chart, stability, write_whole,

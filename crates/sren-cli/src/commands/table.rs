@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sren_lab::bench::with_threads;
 use sren_lab::report::write_table;
+use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
 use sren_lab::{Evaluation, LabError, TableRow, stop_wish, table_text};
 

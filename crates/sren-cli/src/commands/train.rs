@@ -6,8 +6,8 @@ use clap::Args;
 use sren::Equivariance;
 use sren::models::Architecture;
 use sren_data::{DataError, Source, Split};
-use sren_lab::bench::with_threads;
 use sren_lab::report as page;
+use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
 use sren_lab::{Evaluation, LabError, stop_wish};
 

@@ -6,8 +6,8 @@ use clap::Args;
 use sren::models::{SimResNet, SimResNetConfig};
 use sren::{About, Image, Interpolation, Similarity, Weights, warp};
 use sren_data::{Fit, Mount, read_image};
-use sren_lab::bench::with_threads;
 use sren_lab::equivariance::plain_companion;
+use sren_lab::threads::with_threads;
 use sren_lab::training::{Presentation, Trained};
 use sren_lab::{LabError, Shown, feature_picture, plain_device, write_whole};
 

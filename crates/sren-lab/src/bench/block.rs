@@ -9,7 +9,7 @@ use sren::models::SimBlockConfig;
 use sren::{Grid, Mask, Result};
 
 use super::layer::{BATCH, random_frames};
-use super::timing::with_threads;
+use crate::threads::with_threads;
 
 /// Shares of a training step of one block (forward, backward, Adam), batch of
 /// [`BATCH`](super::BATCH).

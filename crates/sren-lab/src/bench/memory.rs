@@ -8,7 +8,7 @@ use sren::models::{Architecture, SimResNet};
 use sren::{Grid, Result};
 
 use super::layer::random_frames;
-use super::timing::with_threads;
+use crate::threads::with_threads;
 
 /// Peak memory of a forward and backward pass of a network.
 #[derive(Debug, Clone, PartialEq, Serialize)]

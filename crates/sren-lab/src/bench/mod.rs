@@ -20,7 +20,7 @@ pub use operators::{OperatorRow, operators};
 pub use pose::{PoseRow, pose};
 pub use report::Report;
 pub use subject::{Contender, Pass, Subject, prepare, tap_table};
-pub use timing::{least_in_turns, once, with_threads};
+pub use timing::{least_in_turns, once};
 
 use crate::error::Result;
 

@@ -11,9 +11,9 @@ use sren::{Equivariance, Similarity};
 use sren_data::{Dataset, Split};
 
 use super::layer::BATCH;
-use super::timing::with_threads;
 use crate::error::Result;
 use crate::evaluation::plain_device;
+use crate::threads::with_threads;
 use crate::training::{Optimiser, OptimiserKind, Preset, with_positions};
 
 /// One network of one kind.

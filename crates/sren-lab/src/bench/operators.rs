@@ -1,11 +1,13 @@
 //! The similarity convolution beside Burn's plain convolution, layer by layer.
 
+use rayon::ThreadPool;
 use serde::Serialize;
 use sren::Result;
 
 use super::layer::{LAYERS, Layer};
 use super::subject::{Contender, Pass, prepare, tap_table};
-use super::timing::{least_in_turns, with_threads};
+use super::timing::least_in_turns;
+use crate::threads::pool;
 
 /// One layer, one pass, one number of threads. Times in milliseconds for a batch of
 /// [`BATCH`](super::BATCH).
@@ -37,40 +39,55 @@ pub struct OperatorRow {
 
 /// Measures all layers with each number of threads.
 pub fn operators(repetitions: usize, threads: &[usize]) -> Result<Vec<OperatorRow>> {
-    let mut rows: Vec<OperatorRow> = Vec::new();
+    let pools = threads.iter().map(|&threads| pool(threads)).collect::<Result<Vec<_>>>()?;
+    let mut rows = Vec::new();
     for layer in &LAYERS {
         for pass in [Pass::Forward, Pass::ForwardBackward] {
-            let alone = rows.len();
-            for &threads in threads {
-                let mut row =
-                    with_threads(threads, || measure(layer, pass, threads, repetitions))??;
-                let single = rows[alone..].iter().find(|row| row.threads == 1);
-                row.speedup = single.map(|single| single.kernel_ms / row.kernel_ms);
-                rows.push(row);
-            }
+            rows.extend(measure(layer, pass, &pools, repetitions)?);
         }
     }
     Ok(rows)
 }
 
-fn measure(layer: &Layer, pass: Pass, threads: usize, repetitions: usize) -> Result<OperatorRow> {
-    let kernel = prepare(layer, Contender::Kernel, pass)?;
-    let module = prepare(layer, Contender::Module, pass)?;
-    let burn = prepare(layer, Contender::BurnConv2d, pass)?;
-    let taps = tap_table(layer)?;
-    let [kernel_ms, module_ms, burn_ms, taps_ms] =
-        least_in_turns(repetitions, [&*kernel, &*module, &*burn, &*taps]);
-    Ok(OperatorRow {
-        layer: *layer,
-        pass,
-        threads,
-        kernel_ms,
-        module_ms,
-        burn_ms,
-        taps_ms,
-        kernel_to_burn: kernel_ms / burn_ms,
-        module_to_burn: module_ms / burn_ms,
-        taps_share: taps_ms / kernel_ms,
-        speedup: None,
-    })
+/// A row for each pool. All pools take turns too, so that the speed-up is of one time.
+fn measure(
+    layer: &Layer,
+    pass: Pass,
+    pools: &[ThreadPool],
+    repetitions: usize,
+) -> Result<Vec<OperatorRow>> {
+    const CONTENDERS: usize = 4;
+    let subjects: [_; CONTENDERS] = [
+        prepare(layer, Contender::Kernel, pass)?,
+        prepare(layer, Contender::Module, pass)?,
+        prepare(layer, Contender::BurnConv2d, pass)?,
+        tap_table(layer)?,
+    ];
+    let mut on_pools: Vec<Box<dyn Fn() + Send + Sync + '_>> = Vec::new();
+    for pool in pools {
+        for subject in &subjects {
+            on_pools.push(Box::new(move || pool.install(subject)));
+        }
+    }
+    let on_pools: Vec<_> = on_pools.iter().map(|subject| &**subject).collect();
+    let times = least_in_turns(repetitions, &on_pools);
+    let (times, _) = times.as_chunks::<CONTENDERS>();
+    let single = pools.iter().position(|pool| pool.current_num_threads() == 1);
+    let row = |(pool, own): (&ThreadPool, &[f64; CONTENDERS])| {
+        let [kernel_ms, module_ms, burn_ms, taps_ms] = *own;
+        OperatorRow {
+            layer: *layer,
+            pass,
+            threads: pool.current_num_threads(),
+            kernel_ms,
+            module_ms,
+            burn_ms,
+            taps_ms,
+            kernel_to_burn: kernel_ms / burn_ms,
+            module_to_burn: module_ms / burn_ms,
+            taps_share: taps_ms / kernel_ms,
+            speedup: single.map(|single| times[single][0] / kernel_ms),
+        }
+    };
+    Ok(pools.iter().zip(times).map(row).collect())
 }

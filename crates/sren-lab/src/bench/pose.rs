@@ -7,7 +7,8 @@ use sren::pose::Images;
 use sren::{Frames, Grid, PoseEstimatorConfig, Result};
 
 use super::layer::{BATCH, random};
-use super::timing::{least_in_turns, with_threads};
+use super::timing::least_in_turns;
+use crate::threads::with_threads;
 
 /// Image sizes, each twice the side of the one before.
 const SIZES: [usize; 3] = [56, 112, 224];
@@ -59,10 +60,10 @@ fn rows_of(repetitions: usize, threads: usize) -> Result<Vec<PoseRow>> {
             let batch = Tensor::<4>::from_data(data, &device);
             network.forward_in(batch.clone(), &frames)?;
             let forward = || drop(network.forward_in(batch.clone(), &frames));
-            let [estimate, forward] = least_in_turns(repetitions, [&estimate, &forward]);
-            (estimate, Some(estimate / forward))
+            let times = least_in_turns(repetitions, &[&estimate, &forward]);
+            (times[0], Some(times[0] / times[1]))
         } else {
-            (least_in_turns(repetitions, [&estimate])[0], None)
+            (least_in_turns(repetitions, &[&estimate])[0], None)
         };
         let a_pixel = time / (size * size) as f64;
         rows.push(PoseRow {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use rayon::prelude::*;
-use sren::equivariance::FeatureMap;
+use sren::equivariance::{FeatureMap, named};
 use sren::models::{SimResNet, SimResNetConfig};
 use sren::pose::{Images, PoseReading};
 use sren::{
@@ -136,11 +136,7 @@ impl<'a> Subject<'a> {
         let gate = frames.gate(&grid, &self.device)?;
         let patches = self.patch.forward(images.clone(), &taps)? * gate;
         let mut layers = vec![FeatureMap::new("patches", patches, grid)];
-        let maps = self.network.feature_maps(images, &frames)?;
-        for (index, (values, grid)) in maps.into_iter().enumerate() {
-            let name = index.checked_sub(1).map_or("stem".into(), |b| format!("blocks.{b}"));
-            layers.push(FeatureMap::new(name, values, grid));
-        }
+        layers.extend(named(self.network.feature_maps(images, &frames)?));
         Ok(layers)
     }
 

@@ -33,11 +33,15 @@ pub fn network_layers(network: &SimResNet, images: Tensor<4>) -> Result<Vec<Feat
     let grid = maps[0].1;
     let windows = windows.into_iter().enumerate();
     let windows = windows.map(|(i, values)| FeatureMap::new(format!("window.{i}"), values, grid));
-    let maps = maps.into_iter().enumerate().map(|(index, (values, grid))| {
+    Ok(windows.chain(named(maps)).collect())
+}
+
+/// A network's [feature maps](SimResNet::feature_maps) by name: `stem`, then `blocks.0` and so on.
+pub fn named(maps: Vec<(Tensor<4>, Grid)>) -> impl Iterator<Item = FeatureMap> {
+    maps.into_iter().enumerate().map(|(index, (values, grid))| {
         let name = index.checked_sub(1).map_or("stem".into(), |b| format!("blocks.{b}"));
         FeatureMap { name, values, grid }
-    });
-    Ok(windows.chain(maps).collect())
+    })
 }
 
 /// Images of one size, each transformed about its centre, as a batch `[n, h, w, c]`. Read between

@@ -10,5 +10,5 @@ mod measure;
 mod placement;
 
 pub use kind::Equivariance;
-pub use layers::{FeatureMap, network_layers, warped};
+pub use layers::{FeatureMap, named, network_layers, warped};
 pub use measure::{LayerError, Protocol, measure};

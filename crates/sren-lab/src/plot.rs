@@ -6,6 +6,10 @@ use std::fmt::Write;
 const SIZE: [f64; 2] = [460.0, 300.0];
 /// Left, top, right and bottom of the area that is drawn in.
 const AREA: [f64; 4] = [48.0, 66.0, 446.0, 254.0];
+/// Where the legend begins, how far apart its lines are, and how many there is room for.
+const LEGEND: f64 = 38.0;
+const LEGEND_LINE: f64 = 15.0;
+const LEGEND_LINES: f64 = 2.0;
 /// About how wide a letter of a legend is.
 const LETTER: f64 = 7.2;
 /// Colours that differ for most eyes, on light and on dark.
@@ -59,7 +63,11 @@ impl LineChart {
     }
 
     fn draw(&self, alone: bool) -> String {
-        let [width, height] = SIZE;
+        let legend = self.legend();
+        // A longer legend moves the rest down.
+        let last = legend.last().map_or(LEGEND, |place| place[1]);
+        let down = (last - LEGEND - (LEGEND_LINES - 1.0) * LEGEND_LINE).max(0.0);
+        let [width, height] = [SIZE[0], SIZE[1] + down];
         let name = escape(&self.title);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {width} \
@@ -69,7 +77,7 @@ impl LineChart {
             let _ = write!(svg, "<style>{CHART_STYLE}</style>");
             let _ = write!(svg, "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>");
         }
-        let [left, top, right, bottom] = AREA;
+        let [left, top, right, bottom] = [AREA[0], AREA[1] + down, AREA[2], AREA[3] + down];
         let _ = write!(svg, "<text class=\"title\" x=\"{left}\" y=\"20\">{name}</text>");
         let x_axis = Axis::linear(self.values(0), left, right);
         let y_axis = match self.log_y {
@@ -108,15 +116,28 @@ impl LineChart {
             escape(&self.x_label),
             escape(&self.y_label)
         );
-        self.draw_lines(&mut svg, &x_axis, &y_axis);
+        self.draw_lines(&mut svg, &x_axis, &y_axis, &legend);
         svg.push_str("</svg>");
         svg
     }
 
-    fn draw_lines(&self, svg: &mut String, x_axis: &Axis, y_axis: &Axis) {
-        let [mut x, mut y] = [AREA[0], 38.0];
+    /// Where the names of the lines stand.
+    fn legend(&self) -> Vec<[f64; 2]> {
+        let [mut x, mut y] = [AREA[0], LEGEND];
+        let place = |series: &Series| {
+            let room = 36.0 + LETTER * series.name.chars().count() as f64;
+            if x + room > AREA[2] && x > AREA[0] {
+                (x, y) = (AREA[0], y + LEGEND_LINE);
+            }
+            x += room;
+            [x - room, y]
+        };
+        self.series.iter().map(place).collect()
+    }
+
+    fn draw_lines(&self, svg: &mut String, x_axis: &Axis, y_axis: &Axis, legend: &[[f64; 2]]) {
         let solid = self.series.iter().filter(|series| !series.dashed).count().max(1);
-        for (index, series) in self.series.iter().enumerate() {
+        for (index, (series, [x, y])) in self.series.iter().zip(legend).enumerate() {
             // A dashed line has the colour of the solid one that it stands beside.
             let place = if series.dashed { index.saturating_sub(solid) } else { index };
             let colour = COLOURS[place % COLOURS.len()];
@@ -136,10 +157,6 @@ impl LineChart {
                 let (a, b) = only.split_once(',').unwrap_or(("0", "0"));
                 let _ = write!(svg, "<circle cx=\"{a}\" cy=\"{b}\" r=\"3\" fill=\"{colour}\"/>");
             }
-            let room = 36.0 + LETTER * series.name.chars().count() as f64;
-            if x + room > AREA[2] && x > AREA[0] {
-                (x, y) = (AREA[0], y + 15.0);
-            }
             let _ = write!(
                 svg,
                 "<line x1=\"{x:.1}\" x2=\"{:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" \
@@ -150,7 +167,6 @@ impl LineChart {
                 x + 23.0,
                 escape(&series.name)
             );
-            x += room;
         }
     }
 
@@ -247,4 +263,44 @@ pub(crate) fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chart of `count` lines: its height, the lowest name in its legend, the highest grid line.
+    fn measures(count: usize) -> [f64; 3] {
+        let line = |index| Series {
+            name: format!("layer with a long name {index}"),
+            points: vec![[0.0, 1.0], [1.0, 2.0]],
+            dashed: false,
+        };
+        let chart = LineChart {
+            title: "title".into(),
+            x_label: "x".into(),
+            y_label: "y".into(),
+            log_y: false,
+            y_range: None,
+            series: (0..count).map(line).collect(),
+        };
+        let svg = chart.svg();
+        let number = |text: &str| text.split('"').next().unwrap().parse::<f64>().unwrap();
+        let height = svg.split("viewBox=\"0 0 460 ").nth(1).map(number).unwrap();
+        let names = svg.split("<text ").filter(|text| text.contains("long name"));
+        let lowest = names.map(|text| number(text.split(" y=\"").nth(1).unwrap()));
+        let lines = svg.split("<line class=\"grid\" ").skip(1);
+        let highest = lines.map(|text| number(text.split("y1=\"").nth(1).unwrap()));
+        [height, lowest.fold(0.0, f64::max), highest.fold(f64::INFINITY, f64::min)]
+    }
+
+    #[test]
+    fn a_long_legend_moves_the_lines_down() {
+        let [short, long] = [measures(1), measures(10)];
+        assert_eq!(short[0], SIZE[1]);
+        assert!(long[0] > short[0]);
+        for [_, lowest, highest] in [short, long] {
+            assert!(lowest < highest, "{lowest} {highest}");
+        }
+    }
 }

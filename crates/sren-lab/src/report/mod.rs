@@ -24,7 +24,7 @@ use crate::training::{EpochMetrics, Recipe, RunFolder};
 use predictions::{Prediction, predictions};
 
 /// Most test images for confusion matrices and mistakes.
-const IMAGES: usize = 1000;
+const IMAGES: usize = 2000;
 /// Most test images for each point of the stability curves.
 const STABILITY_IMAGES: usize = 200;
 /// Images that equivariance is measured on, and how densely.
@@ -47,7 +47,7 @@ pub struct Report<'a> {
     pub evaluation: &'a Evaluation,
     /// The command that made the run.
     pub command: &'a str,
-    /// Test images that may be looked at again for matrices and curves: at most 1000 and 200 are.
+    /// Test images that may be looked at again for matrices and curves: at most 2000 and 200 are.
     pub images: usize,
 }
 

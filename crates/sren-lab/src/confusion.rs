@@ -10,7 +10,7 @@ use crate::error::{LabError, Result};
 use crate::evaluation::{Accuracy, plain_device};
 
 /// Images at a time: so few that their largest tensors are kept for the next ones when they are freed.
-const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 
 /// How often each class was told as each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

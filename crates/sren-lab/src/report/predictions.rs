@@ -6,12 +6,9 @@ use sren::models::SimResNet;
 use sren::{Image, Similarity};
 use sren_data::{Dataset, TestSet};
 
-use crate::confusion::Confusion;
+use crate::confusion::{BATCH, Confusion};
 use crate::error::Result;
 use crate::evaluation::plain_device;
-
-/// Images at a time.
-const BATCH: usize = 128;
 
 /// One image and what the network says of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -276,7 +276,7 @@ impl Trainer {
         Ok(jittered.collect::<Result<_, _>>().map_err(sren::Error::from)?)
     }
 
-    /// Validates, keeps the weights if none before were better, and saves everything.
+    /// Validates, keeps the weights if they are as good as the best, and saves everything.
     fn end_epoch(&mut self, images_per_second: f64) -> Result<()> {
         let learning_rate = self.rate();
         let network = self.network.valid();

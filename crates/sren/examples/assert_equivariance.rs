@@ -44,9 +44,9 @@ fn main() -> Result<()> {
     };
     let (ours, plain) = (error(Equivariance::Similarity)?, error(Equivariance::None)?);
     println!(
-        "similarity convolution: {:.4}\nplain convolution:      {:.4}",
+        "similarity convolution: {:.5}\nplain convolution:      {:.5}",
         ours.error, plain.error
     );
-    assert!(ours.error < 0.05 && plain.error > 4.0 * ours.error);
+    assert!(ours.error < 0.0025 && plain.error > 16.0 * ours.error);
     Ok(())
 }

@@ -59,6 +59,21 @@ pub struct PoseEstimatorConfig {
 }
 
 impl PoseEstimatorConfig {
+    /// The same for images `factor` times as large: scales, as finely as before, up to `factor` times
+    /// the largest. The smallest stays, for it is the pixels'.
+    pub fn enlarged(&self, factor: f64) -> Self {
+        let more = |count: usize, [low, high]: [f64; 2]| {
+            let part = (factor * high / low).ln() / (high / low).ln();
+            (count as f64 * part).round() as usize
+        };
+        let range = [self.min_scale, self.max_scale];
+        self.clone()
+            .with_rings(more(self.rings, [self.inner, self.outer]))
+            .with_scales(more(self.scales, range))
+            .with_outer(factor * self.outer)
+            .with_max_scale(factor * self.max_scale)
+    }
+
     /// The estimator, its parameters checked.
     pub fn init(&self) -> Result<PoseEstimator> {
         let ramp = |[low, high]: [f64; 2]| Ramp { low, high };

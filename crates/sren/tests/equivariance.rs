@@ -55,7 +55,7 @@ fn a_pointwise_map_has_none_and_an_unrelated_one_has_much() {
     });
     for layer in &pointwise {
         // The warp reads the pixel itself where a pixel is carried onto a pixel.
-        assert!(layer.error < 1e-5 && layer.centred < 1e-5, "{layer:?}");
+        assert!(layer.error < 1e-10 && layer.centred < 1e-10, "{layer:?}");
         assert_eq!((layer.by_transform.len(), layer.compared), (4, 2 * 4 * 4));
     }
     // A fixed pattern that does not know the image.
@@ -64,10 +64,10 @@ fn a_pointwise_map_has_none_and_an_unrelated_one_has_much() {
         &Device::flex(),
     );
     let unrelated = on_waves(&transforms(), |_| vec![("pattern", pattern.clone())]);
-    assert!((1.1..1.7).contains(&unrelated[0].error), "{unrelated:?}");
+    assert!((1.2..2.9).contains(&unrelated[0].error), "{unrelated:?}");
     // A mean that all positions share does not hide it from the centred error.
     let lifted = on_waves(&transforms(), |_| vec![("lifted", pattern.clone() + 5.0)]);
-    assert!(lifted[0].error < 0.3 && (1.1..1.7).contains(&lifted[0].centred), "{lifted:?}");
+    assert!(lifted[0].error < 0.09 && (1.2..2.9).contains(&lifted[0].centred), "{lifted:?}");
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn a_planted_error_is_found_where_it_is_and_as_large_as_it_is() {
     });
     let error = |name: &str| half.iter().find(|layer| layer.name == name).unwrap().error;
     assert_eq!(error("sound"), 0.0);
-    assert!((0.09..0.101).contains(&error("gain")), "{}", error("gain"));
-    assert!(error("moved") > 0.1, "{}", error("moved"));
+    assert!((0.0081..0.0102).contains(&error("gain")), "{}", error("gain"));
+    assert!(error("moved") > 0.01, "{}", error("moved"));
     // All positions of the disc take part in a half turn.
     assert!(half[0].compared > 2 * 600, "{}", half[0].compared);
 }
@@ -114,11 +114,11 @@ fn quarter_turns_are_exact_but_for_rounding_for_what_follows_rotations() {
     for noise in [false, true] {
         for layer in network(Equivariance::Similarity, &quarters, noise) {
             // On white noise, where poses are read from nothing, rounding shows more.
-            let most = if noise { 1e-5 } else { 1e-6 };
+            let most = if noise { 1e-10 } else { 1e-12 };
             assert!(layer.error <= most, "{layer:?}");
         }
         let plain = network(Equivariance::None, &quarters, noise);
-        assert!(plain.iter().all(|layer| layer.error > 0.1), "{plain:?}");
+        assert!(plain.iter().all(|layer| layer.error > 0.01), "{plain:?}");
     }
 }
 
@@ -131,7 +131,7 @@ fn other_turns_and_scales_are_followed_far_better_than_by_a_plain_network() {
         ["window.0", "window.1", "window.2", "stem"]
     );
     for (ours, plain) in ours.iter().zip(&plain) {
-        assert!(ours.error < 0.1 * plain.error, "{ours:?} {plain:?}");
+        assert!(ours.error < 0.01 * plain.error, "{ours:?} {plain:?}");
     }
 }
 

@@ -3,10 +3,10 @@
 mod support;
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 use sren::{
-    Equivariance, Error, Frames, Grid, Mask, MaskedBatchNorm, MaskedBatchNormConfig, PoseField,
-    Result, SimConv2d, SimConv2dConfig, pool,
+    Equivariance, Error, Frames, Grid, Image, Mask, MaskedBatchNorm, MaskedBatchNormConfig,
+    PoseEstimatorConfig, PoseField, Result, SimConv2d, SimConv2dConfig, pool,
 };
 use support::{assert_close, device, poses, tensor};
 
@@ -263,4 +263,30 @@ fn inputs_in_another_memory_order_are_read_right() -> Result<()> {
     let got = leaf.grad(&got).unwrap().permute([0, 2, 3, 1]);
     assert_close("gradient", &got, &copy.grad(&expected).unwrap(), 1e-6);
     Ok(())
+}
+
+#[test]
+fn an_enlarged_range_of_scales_is_as_fine_and_reaches_as_far_into_larger_images() {
+    let small = PoseEstimatorConfig::new();
+    let large = small.enlarged(3.0);
+    assert_eq!((large.max_scale, large.outer), (3.0 * small.max_scale, 3.0 * small.outer));
+    assert_eq!((large.min_scale, large.inner), (small.min_scale, small.inner));
+    let step = |low: f64, high: f64, count: usize| (high / low).ln() / count as f64;
+    let scales = |c: &PoseEstimatorConfig| step(c.min_scale, c.max_scale, c.scales);
+    let rings = |c: &PoseEstimatorConfig| step(c.inner, c.outer, c.rings);
+    assert!((scales(&large) / scales(&small) - 1.0).abs() < 0.02);
+    assert!((rings(&large) / rings(&small) - 1.0).abs() < 0.02);
+    // A blob that is too large for the one, and not for the other.
+    let image = Image::from_fn(160, 160, |x, y| {
+        (-((x - 60.0).powi(2) + (y - 79.5).powi(2)) / (2.0 * 22f64.powi(2))).exp()
+    });
+    let device = device();
+    let data = TensorData::new(image.unwrap().data().to_vec(), [1, 160, 160, 1]);
+    let images = Tensor::<4>::from_data(data, &device);
+    let grid = Grid::pixels(160, 160).cell_centred(16).unwrap();
+    let posed = |config: &PoseEstimatorConfig| {
+        let field = config.init().unwrap().fields(&images, &[grid]).unwrap().remove(0);
+        field.confidence().iter().filter(|confidence| **confidence > 0.0).count()
+    };
+    assert!(posed(&large) > posed(&small), "{} {}", posed(&large), posed(&small));
 }

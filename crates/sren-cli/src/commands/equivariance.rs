@@ -6,6 +6,7 @@ use clap::Args;
 use clap::error::ErrorKind;
 use sren::Weights;
 use sren::models::{Architecture, SimResNet, SimResNetConfig};
+use sren_data::CANVAS;
 use sren_lab::equivariance::{EquivarianceResult, Plan, Scenes, Subject, measure_equivariance};
 use sren_lab::threads::with_threads;
 use sren_lab::{LabError, plain_device, write_whole};
@@ -109,10 +110,12 @@ impl Named {
         Ok(Self { network, config, weights: path.display().to_string(), side })
     }
 
-    fn random(arch: Architecture, seed: u64) -> Result<Self, LabError> {
+    /// Random weights, for images of `side` pixels: the range of scales grows with them.
+    fn random(arch: Architecture, seed: u64, side: usize) -> Result<Self, LabError> {
         let device = plain_device();
         device.seed(seed);
-        let config = arch.config(1, 10);
+        let mut config = arch.config(1, 10);
+        config.pose = config.pose.enlarged(side as f64 / CANVAS as f64);
         let network = config.init(&device)?;
         // Burn draws weights when they are first looked at: now.
         Weights::of(&network);
@@ -143,12 +146,13 @@ impl Equivariance {
     }
 
     fn measure(&self) -> Result<EquivarianceResult, LabError> {
-        let measured = match &self.run {
-            Some(path) => Named::of_run(path)?,
-            None => Named::random(self.arch, self.seed)?,
+        let run = self.run.as_deref().map(Named::of_run).transpose()?;
+        let scenes = self.scenes(run.as_ref().map_or(SIDE, |run| run.side))?;
+        let measured = match run {
+            Some(run) => run,
+            None => Named::random(self.arch, self.seed, scenes.side())?,
         };
         let cnn = self.cnn.as_deref().map(Named::of_run).transpose()?;
-        let scenes = self.scenes(measured.side)?;
         let (angles, positions) = (self.angles.into(), self.positions.into());
         let plan = Plan { angles, positions, ..Plan::default() };
         let cnn = cnn.as_ref().map(Named::subject);

@@ -38,7 +38,7 @@ pub struct PoseError {
     pub jumps: f64,
     /// The part of poses of which nothing is left.
     pub vanished: f64,
-    /// Change of the gate, relative to the gate.
+    /// Change of the gate, relative to the gate: of their squares.
     pub gate: f64,
 }
 
@@ -73,7 +73,7 @@ pub struct Causes {
 impl Parts {
     /// The parts by name: each is the error that goes if its cause is taken away.
     pub fn shares(&self) -> Vec<(&'static str, f64)> {
-        let gone = |from: f64, to: f64| (from * from - to * to).max(0.0).sqrt();
+        let gone = |from: f64, to: f64| (from - to).max(0.0);
         let mut shares = vec![
             ("pose jumps", gone(self.error, self.without_jumps)),
             ("gate", gone(self.without_jumps, self.carried_gates)),
@@ -152,7 +152,7 @@ fn pose_error(changes: &[PoseChange]) -> PoseError {
             changes.iter().filter(|c| c.vanished()).count(),
             changes.iter().filter(|c| c.gate[1] > 0.0).count(),
         ),
-        gate: (gate_change / gate).sqrt(),
+        gate: gate_change / gate,
     }
 }
 
@@ -212,7 +212,7 @@ fn border(network: &SimResNet, scenes: &Scenes) -> Result<Vec<(String, f64)>> {
             }
         }
         if energy > 0.0 {
-            found.push((before.name.clone(), (change / energy).sqrt()));
+            found.push((before.name.clone(), change / energy));
         }
     }
     Ok(found)

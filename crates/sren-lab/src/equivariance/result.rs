@@ -156,7 +156,7 @@ impl EquivarianceResult {
         LineChart {
             title: title.into(),
             x_label: x_label.into(),
-            y_label: "relative error".into(),
+            y_label: "error".into(),
             log_y: true,
             y_range: None,
             series: all,
@@ -185,7 +185,7 @@ impl Display for EquivarianceResult {
         let Self { data, images, side, radius, model, weights, survey, cnn, causes } = self;
         write!(f, "{model} ({weights}) on {data}: ")?;
         write!(f, "{images} images of {side} x {side}, positions within ")?;
-        write!(f, "{radius} pixels of the centre\n\n{:<18}", "relative error")?;
+        write!(f, "{radius} pixels of the centre\n\n{:<18}", "error")?;
         for name in ["rotation", "scale", "both", "90 degrees", "translation", "0.5 to 2"] {
             write!(f, " {name:>11}")?;
         }
@@ -193,6 +193,7 @@ impl Display for EquivarianceResult {
             row(f, &layer.name, &layer.errors)?;
         }
         row(f, "worst", &survey.worst)?;
+        row(f, "root of worst", &survey.worst.roots())?;
         if let Some(cnn) = cnn {
             for layer in &cnn.survey.layers {
                 row(f, &format!("CNN {}", layer.name), &layer.errors)?;

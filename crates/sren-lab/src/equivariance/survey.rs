@@ -92,6 +92,18 @@ impl Errors {
         ]
     }
 
+    /// Their roots: how much of the features changes, and not of their squares.
+    pub fn roots(&self) -> Self {
+        Self {
+            rotation: self.rotation.sqrt(),
+            scale: self.scale.sqrt(),
+            both: self.both.sqrt(),
+            rot90: self.rot90.sqrt(),
+            translation: self.translation.sqrt(),
+            wide_scale: self.wide_scale.sqrt(),
+        }
+    }
+
     fn max(&self, other: &Self) -> Self {
         Self {
             rotation: self.rotation.max(other.rotation),

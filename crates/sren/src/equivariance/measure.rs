@@ -2,9 +2,10 @@
 //!
 //! For images x, transforms T about their centre and positions p of a layer's grid,
 //! ```text
-//! error = sqrt( sum |F(T x)(T p) - F(x)(p)|^2 / sum |F(x)(p)|^2 )
+//! error = sum |F(T x)(T p) - F(x)(p)|^2 / sum |F(x)(p)|^2
 //! ```
-//! 0 for an equivariant map, about 1 for features that have nothing to do with each other.
+//! as the paper defines it: 0 for an equivariant map, about 1 for features that have nothing to do
+//! with each other. Its root is the relative size of what changes.
 //! Neither side is interpolated: a transform that does not map the grid onto itself is followed,
 //! for each position drawn, by the shift of at most half a grid step that puts `T p` on the grid.
 //! All positions of the region count, also those where the features are zero.
@@ -47,7 +48,7 @@ pub struct LayerError {
     pub error: f64,
     /// The same, relative to how much the features vary: the mean of each channel is subtracted
     /// from `F(x)` in the denominator. Greater than `error`; features without any relation have
-    /// 1.41 whatever their mean.
+    /// 2 whatever their mean.
     pub centred: f64,
     /// The error of each transform, in their order.
     pub by_transform: Vec<f64>,
@@ -105,7 +106,7 @@ fn summary(layer: &Layer, by_transform: &[Sums]) -> LayerError {
 }
 
 fn relative(change: f64, energy: f64) -> f64 {
-    if change == 0.0 { 0.0 } else { (change / energy.max(f64::MIN_POSITIVE)).sqrt() }
+    if change == 0.0 { 0.0 } else { change / energy.max(f64::MIN_POSITIVE) }
 }
 
 /// Sums of squares over compared positions.

@@ -12,6 +12,13 @@ pub(crate) fn has_avx2() -> bool {
     })
 }
 
+/// Whether to use AVX-512 where it pays, under the same condition.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx512() -> bool {
+    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ANSWER.get_or_init(|| has_avx2() && is_x86_feature_detected!("avx512f"))
+}
+
 /// Asks for `values` to be brought into the second-level cache, where the machine can be asked.
 /// What is read in no order that the machine can foresee is worth announcing.
 pub(crate) fn prefetch(values: &[f32]) {

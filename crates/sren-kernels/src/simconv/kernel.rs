@@ -3,9 +3,10 @@
 //! ```text
 //! c[r * c_row + j] = start[r][j] + sum_d a[r * a_row + d * a_depth] * b[d * b_depth + j]
 //! ```
-//! in blocks of up to 6 rows, which 12 AVX registers hold while both operands stream by. As either
-//! operand may have any strides, this serves the forward product and both products of the
-//! gradients, and panels need no packing.
+//! in blocks of up to 6 rows, which 12 AVX registers hold while both operands stream by, or of up to
+//! 12 rows in as many AVX-512 registers. As either operand may have any strides, this serves the
+//! forward product and both products of the gradients, and panels need no packing. Every sum is
+//! taken in the same order, so that AVX and AVX-512 give the same to the last bit.
 
 /// Rows of a full block.
 pub(super) const ROWS: usize = 6;
@@ -47,12 +48,17 @@ pub(super) struct Strip {
 /// none of the others.
 pub(super) unsafe fn multiply_strip(strip: Strip) {
     #[cfg(target_arch = "x86_64")]
+    if crate::simd::has_avx512() {
+        // SAFETY: by this function's contract, and AVX-512 is there.
+        return unsafe { avx512::multiply_strip(strip) };
+    }
+    #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
         // SAFETY: by this function's contract, and AVX2 and FMA are there.
         return unsafe { avx2::multiply_strip(strip) };
     }
     // SAFETY: by this function's contract.
-    for_each_block(strip, |strip| unsafe {
+    for_each_block(strip, ROWS, |strip| unsafe {
         match strip.rows {
             1 => portable::<1>(strip),
             2 => portable::<2>(strip),
@@ -64,16 +70,16 @@ pub(super) unsafe fn multiply_strip(strip: Strip) {
     });
 }
 
-/// Cuts a strip into blocks of at most 6 rows, the last two alike: two blocks of 4 keep the
+/// Cuts a strip into blocks of at most `most` rows, the last two alike: two blocks of 4 keep the
 /// arithmetic busier than one of 6 and one of 2.
 #[inline(always)]
-fn for_each_block(strip: Strip, mut visit: impl FnMut(Strip)) {
+fn for_each_block(strip: Strip, most: usize, mut visit: impl FnMut(Strip)) {
     let mut row = 0;
     while row < strip.rows {
         let rows = match strip.rows - row {
-            left @ ..=ROWS => left,
-            left if left < 2 * ROWS => left.div_ceil(2),
-            _ => ROWS,
+            left if left <= most => left,
+            left if left < 2 * most => left.div_ceil(2),
+            _ => most,
         };
         visit(Strip {
             rows,
@@ -119,10 +125,9 @@ unsafe fn portable<const R: usize>(block: Strip) {
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::needless_range_loop, reason = "iterators on vectors are not compiled for AVX2")]
 mod avx2 {
-    use std::arch::asm;
     use std::arch::x86_64::*;
 
-    use super::{COLUMNS, Start, Strip, for_each_block};
+    use super::{COLUMNS, ROWS, Start, Strip, for_each_block, opaque};
 
     /// # Safety
     /// As for [`super::multiply_strip`], on a machine with AVX2 and FMA.
@@ -135,7 +140,7 @@ mod avx2 {
             return unsafe { shallow_strip(strip) };
         }
         // SAFETY: passed on.
-        for_each_block(strip, |strip| unsafe {
+        for_each_block(strip, ROWS, |strip| unsafe {
             match strip.rows {
                 1 => block::<1>(strip),
                 2 => block::<2>(strip),
@@ -227,15 +232,139 @@ mod avx2 {
             }
         }
     }
+}
 
-    /// The same distance, but the compiler does not know that: it would otherwise step from row to
-    /// row by a chain of additions, which takes longer than the arithmetic in between.
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::needless_range_loop, reason = "iterators on vectors are not compiled for AVX-512")]
+mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::{Start, Strip, for_each_block, opaque};
+
+    /// Rows of a full block: as many as there are registers for their addresses.
+    const ROWS: usize = 12;
+
+    /// # Safety
+    /// As for [`super::multiply_strip`], on a machine with AVX-512.
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn multiply_strip(strip: Strip) {
+        // SAFETY: passed on.
+        for_each_block(strip, ROWS, |strip| unsafe {
+            match strip.rows {
+                1 => block::<1>(strip),
+                2 => block::<2>(strip),
+                3 => block::<3>(strip),
+                4 => block::<4>(strip),
+                5 => block::<5>(strip),
+                6 => block::<6>(strip),
+                7 => block::<7>(strip),
+                8 => block::<8>(strip),
+                9 => block::<9>(strip),
+                10 => block::<10>(strip),
+                11 => block::<11>(strip),
+                _ => block::<12>(strip),
+            }
+        });
+    }
+
+    /// # Safety
+    /// As for [`super::multiply_strip`], with `R` rows, on a machine with AVX-512.
     #[inline(always)]
-    fn opaque(mut distance: usize) -> usize {
-        // SAFETY: no instruction at all.
+    unsafe fn block<const R: usize>(block: Strip) {
+        // SAFETY: by this function's contract.
         unsafe {
-            asm!("/* {0} */", inout(reg) distance, options(pure, nomem, nostack, preserves_flags));
+            let mut sums = [_mm512_setzero_ps(); R];
+            let mut rows = [block.a; R];
+            for r in 0..R {
+                rows[r] = block.a.wrapping_add(opaque(r * block.a_row));
+            }
+            let (mut at, mut b) = (0, block.b);
+            for _ in 0..block.depth {
+                let right = _mm512_loadu_ps(b);
+                for r in 0..R {
+                    let value = _mm512_set1_ps(*rows[r].add(at));
+                    sums[r] = _mm512_fmadd_ps(value, right, sums[r]);
+                }
+                at += block.a_depth;
+                b = b.wrapping_add(block.b_depth);
+            }
+            for r in 0..R {
+                let c = block.c.add(r * block.c_row);
+                let sum = match block.start {
+                    Start::Zero => sums[r],
+                    Start::Product => _mm512_add_ps(_mm512_loadu_ps(c), sums[r]),
+                    Start::Row(start) => _mm512_add_ps(_mm512_loadu_ps(start), sums[r]),
+                };
+                _mm512_storeu_ps(c, sum);
+            }
         }
-        distance
+    }
+}
+
+/// The same distance, but the compiler does not know that: it would otherwise step from row to
+/// row by a chain of additions, which takes longer than the arithmetic in between.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn opaque(mut distance: usize) -> usize {
+    use std::arch::asm;
+    // SAFETY: no instruction at all.
+    unsafe {
+        asm!("/* {0} */", inout(reg) distance, options(pure, nomem, nostack, preserves_flags));
+    }
+    distance
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    /// The product of a strip in the given version.
+    fn product(rows: usize, depth: usize, start: u8, version: unsafe fn(Strip)) -> Vec<f32> {
+        let value = |i: usize| ((i * 7919 % 1009) as f32 - 504.0) / 300.0;
+        let (a_row, c_row) = (depth + 3, COLUMNS + 5);
+        let a: Vec<f32> = (0..rows * a_row).map(value).collect();
+        let b: Vec<f32> = (0..depth * COLUMNS).map(|i| value(i + 31)).collect();
+        let row: Vec<f32> = (0..COLUMNS).map(|i| value(i + 77)).collect();
+        let mut c: Vec<f32> = (0..rows * c_row).map(|i| value(i + 5)).collect();
+        let start = match start {
+            0 => Start::Zero,
+            1 => Start::Product,
+            _ => Start::Row(row.as_ptr()),
+        };
+        let (a, b, place) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+        let (a_depth, b_depth) = (1, COLUMNS);
+        // SAFETY: the operands were made as large as the strip says, each its own.
+        unsafe {
+            version(Strip { rows, depth, a, a_row, a_depth, b, b_depth, c: place, c_row, start })
+        };
+        c
+    }
+
+    #[test]
+    fn all_versions_give_the_same() {
+        for (rows, depth) in [(1, 1), (5, 16), (6, 16), (11, 7), (12, 40), (25, 16), (40, 300)] {
+            for start in 0..3 {
+                let portable = product(rows, depth, start, |strip| {
+                    // SAFETY: passed on.
+                    for_each_block(strip, 1, |strip| unsafe { portable::<1>(strip) });
+                });
+                if !crate::simd::has_avx2() {
+                    continue;
+                }
+                let narrow = product(rows, depth, start, |strip| {
+                    // SAFETY: passed on; AVX2 is there.
+                    unsafe { avx2::multiply_strip(strip) }
+                });
+                let far = |a: f32, b: f32| (a - b).abs() > 1e-3;
+                assert!(!portable.iter().zip(&narrow).any(|(a, b)| far(*a, *b)), "{rows} {depth}");
+                if crate::simd::has_avx512() {
+                    let wide = product(rows, depth, start, |strip| {
+                        // SAFETY: passed on; AVX-512 is there.
+                        unsafe { avx512::multiply_strip(strip) }
+                    });
+                    assert_eq!(narrow, wide, "{rows} {depth} {start}");
+                }
+            }
+        }
     }
 }

@@ -1,10 +1,11 @@
-//! The innermost loops of every matrix product here: a strip of 16 columns,
+//! The innermost loops of every matrix product here: a strip of 16 columns, or two, s = 0 and 1,
 //!
 //! ```text
-//! c[r * c_row + j] = start[r][j] + sum_d a[r * a_row + d * a_depth] * b[d * b_depth + j]
+//! c[r * c_row + 16 s + j] = start[r][16 s + j]
+//!     + sum_d a[r * a_row + d * a_depth] * b[s * b_strip + d * b_depth + j]
 //! ```
 //! in blocks of up to 6 rows, which 12 AVX registers hold while both operands stream by, or of up to
-//! 12 rows in as many AVX-512 registers. As either operand may have any strides, this serves the
+//! 12 rows of both strips in 24 AVX-512 registers. As either operand may have any strides, this serves the
 //! forward product and both products of the gradients, and panels need no packing. Every sum is
 //! taken in the same order, so that AVX and AVX-512 give the same to the last bit.
 
@@ -21,7 +22,7 @@ pub(super) enum Start {
     Zero,
     /// What the product holds.
     Product,
-    /// The same 16 values in every row.
+    /// The same 16 values, or 32, in every row.
     Row(*const f32),
 }
 
@@ -35,39 +36,58 @@ pub(super) struct Strip {
     pub(super) a_depth: usize,
     pub(super) b: *const f32,
     pub(super) b_depth: usize,
+    /// One or two,
+    pub(super) strips: usize,
+    /// the second so far behind the first.
+    pub(super) b_strip: usize,
     pub(super) c: *mut f32,
     pub(super) c_row: usize,
     pub(super) start: Start,
 }
 
-/// Computes a strip, in the best version for this machine.
+impl Strip {
+    /// One of the strips by itself.
+    fn only(self, strip: usize) -> Self {
+        let start = match self.start {
+            Start::Row(row) => Start::Row(row.wrapping_add(strip * COLUMNS)),
+            other => other,
+        };
+        let b = self.b.wrapping_add(strip * self.b_strip);
+        Self { strips: 1, b, c: self.c.wrapping_add(strip * COLUMNS), start, ..self }
+    }
+}
+
+/// Computes a strip, or two, in the best version for this machine.
 ///
 /// # Safety
-/// For every r below `rows`, d below `depth`, j below [`COLUMNS`], the places that the formula above
-/// names, and the 16 values of a starting row, must be inside their slices, and those of `c` overlap
-/// none of the others.
+/// For every r below `rows`, d below `depth`, s below `strips`, j below [`COLUMNS`], the places that
+/// the formula above names, and the values of a starting row, must be inside their slices, and those
+/// of `c` overlap none of the others.
 pub(super) unsafe fn multiply_strip(strip: Strip) {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx512() {
         // SAFETY: by this function's contract, and AVX-512 is there.
         return unsafe { avx512::multiply_strip(strip) };
     }
-    #[cfg(target_arch = "x86_64")]
-    if crate::simd::has_avx2() {
-        // SAFETY: by this function's contract, and AVX2 and FMA are there.
-        return unsafe { avx2::multiply_strip(strip) };
-    }
-    // SAFETY: by this function's contract.
-    for_each_block(strip, ROWS, |strip| unsafe {
-        match strip.rows {
-            1 => portable::<1>(strip),
-            2 => portable::<2>(strip),
-            3 => portable::<3>(strip),
-            4 => portable::<4>(strip),
-            5 => portable::<5>(strip),
-            _ => portable::<6>(strip),
+    for strip in (0..strip.strips).map(|index| strip.only(index)) {
+        #[cfg(target_arch = "x86_64")]
+        if crate::simd::has_avx2() {
+            // SAFETY: by this function's contract, and AVX2 and FMA are there.
+            unsafe { avx2::multiply_strip(strip) };
+            continue;
         }
-    });
+        // SAFETY: by this function's contract.
+        for_each_block(strip, ROWS, |strip| unsafe {
+            match strip.rows {
+                1 => portable::<1>(strip),
+                2 => portable::<2>(strip),
+                3 => portable::<3>(strip),
+                4 => portable::<4>(strip),
+                5 => portable::<5>(strip),
+                _ => portable::<6>(strip),
+            }
+        });
+    }
 }
 
 /// Cuts a strip into blocks of at most `most` rows, the last two alike: two blocks of 4 keep the
@@ -239,7 +259,7 @@ mod avx2 {
 mod avx512 {
     use std::arch::x86_64::*;
 
-    use super::{Start, Strip, for_each_block, opaque};
+    use super::{COLUMNS, Start, Strip, for_each_block, opaque};
 
     /// Rows of a full block: as many as there are registers for their addresses.
     const ROWS: usize = 12;
@@ -249,53 +269,75 @@ mod avx512 {
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn multiply_strip(strip: Strip) {
         // SAFETY: passed on.
-        for_each_block(strip, ROWS, |strip| unsafe {
-            match strip.rows {
-                1 => block::<1>(strip),
-                2 => block::<2>(strip),
-                3 => block::<3>(strip),
-                4 => block::<4>(strip),
-                5 => block::<5>(strip),
-                6 => block::<6>(strip),
-                7 => block::<7>(strip),
-                8 => block::<8>(strip),
-                9 => block::<9>(strip),
-                10 => block::<10>(strip),
-                11 => block::<11>(strip),
-                _ => block::<12>(strip),
+        for_each_block(strip, ROWS, |block| unsafe {
+            match block.strips {
+                1 => rows_of::<1>(block),
+                _ => rows_of::<2>(block),
             }
         });
     }
 
     /// # Safety
-    /// As for [`super::multiply_strip`], with `R` rows, on a machine with AVX-512.
+    /// As for [`super::multiply_strip`], with `S` strips, on a machine with AVX-512.
     #[inline(always)]
-    unsafe fn block<const R: usize>(block: Strip) {
+    unsafe fn rows_of<const S: usize>(strip: Strip) {
+        // SAFETY: passed on.
+        unsafe {
+            match strip.rows {
+                1 => block::<1, S>(strip),
+                2 => block::<2, S>(strip),
+                3 => block::<3, S>(strip),
+                4 => block::<4, S>(strip),
+                5 => block::<5, S>(strip),
+                6 => block::<6, S>(strip),
+                7 => block::<7, S>(strip),
+                8 => block::<8, S>(strip),
+                9 => block::<9, S>(strip),
+                10 => block::<10, S>(strip),
+                11 => block::<11, S>(strip),
+                _ => block::<12, S>(strip),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`super::multiply_strip`], with `R` rows and `S` strips, on a machine with AVX-512.
+    #[inline(always)]
+    unsafe fn block<const R: usize, const S: usize>(block: Strip) {
         // SAFETY: by this function's contract.
         unsafe {
-            let mut sums = [_mm512_setzero_ps(); R];
+            let mut sums = [[_mm512_setzero_ps(); S]; R];
             let mut rows = [block.a; R];
             for r in 0..R {
                 rows[r] = block.a.wrapping_add(opaque(r * block.a_row));
             }
             let (mut at, mut b) = (0, block.b);
             for _ in 0..block.depth {
-                let right = _mm512_loadu_ps(b);
+                let mut right = [_mm512_setzero_ps(); S];
+                for s in 0..S {
+                    right[s] = _mm512_loadu_ps(b.add(s * block.b_strip));
+                }
                 for r in 0..R {
                     let value = _mm512_set1_ps(*rows[r].add(at));
-                    sums[r] = _mm512_fmadd_ps(value, right, sums[r]);
+                    for s in 0..S {
+                        sums[r][s] = _mm512_fmadd_ps(value, right[s], sums[r][s]);
+                    }
                 }
                 at += block.a_depth;
                 b = b.wrapping_add(block.b_depth);
             }
             for r in 0..R {
-                let c = block.c.add(r * block.c_row);
-                let sum = match block.start {
-                    Start::Zero => sums[r],
-                    Start::Product => _mm512_add_ps(_mm512_loadu_ps(c), sums[r]),
-                    Start::Row(start) => _mm512_add_ps(_mm512_loadu_ps(start), sums[r]),
-                };
-                _mm512_storeu_ps(c, sum);
+                for s in 0..S {
+                    let c = block.c.add(r * block.c_row + s * COLUMNS);
+                    let sum = match block.start {
+                        Start::Zero => sums[r][s],
+                        Start::Product => _mm512_add_ps(_mm512_loadu_ps(c), sums[r][s]),
+                        Start::Row(row) => {
+                            _mm512_add_ps(_mm512_loadu_ps(row.add(s * COLUMNS)), sums[r][s])
+                        }
+                    };
+                    _mm512_storeu_ps(c, sum);
+                }
             }
         }
     }
@@ -319,12 +361,12 @@ mod tests {
     use super::*;
 
     /// The product of a strip in the given version.
-    fn product(rows: usize, depth: usize, start: u8, version: unsafe fn(Strip)) -> Vec<f32> {
+    fn product(rows: usize, depth: usize, start: u8, version: fn(Strip)) -> Vec<f32> {
         let value = |i: usize| ((i * 7919 % 1009) as f32 - 504.0) / 300.0;
-        let (a_row, c_row) = (depth + 3, COLUMNS + 5);
+        let (a_row, c_row) = (depth + 3, 2 * COLUMNS + 5);
         let a: Vec<f32> = (0..rows * a_row).map(value).collect();
-        let b: Vec<f32> = (0..depth * COLUMNS).map(|i| value(i + 31)).collect();
-        let row: Vec<f32> = (0..COLUMNS).map(|i| value(i + 77)).collect();
+        let b: Vec<f32> = (0..2 * depth * COLUMNS).map(|i| value(i + 31)).collect();
+        let row: Vec<f32> = (0..2 * COLUMNS).map(|i| value(i + 77)).collect();
         let mut c: Vec<f32> = (0..rows * c_row).map(|i| value(i + 5)).collect();
         let start = match start {
             0 => Start::Zero,
@@ -332,11 +374,22 @@ mod tests {
             _ => Start::Row(row.as_ptr()),
         };
         let (a, b, place) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
-        let (a_depth, b_depth) = (1, COLUMNS);
-        // SAFETY: the operands were made as large as the strip says, each its own.
-        unsafe {
-            version(Strip { rows, depth, a, a_row, a_depth, b, b_depth, c: place, c_row, start })
+        let (a_depth, b_depth, b_strip) = (1, COLUMNS, depth * COLUMNS);
+        let strip = Strip {
+            rows,
+            depth,
+            a,
+            a_row,
+            a_depth,
+            b,
+            b_depth,
+            strips: 2,
+            b_strip,
+            c: place,
+            c_row,
+            start,
         };
+        version(strip);
         c
     }
 
@@ -344,22 +397,27 @@ mod tests {
     fn all_versions_give_the_same() {
         for (rows, depth) in [(1, 1), (5, 16), (6, 16), (11, 7), (12, 40), (25, 16), (40, 300)] {
             for start in 0..3 {
+                // Operands are as large as their strips say, each its own: all of these are sound.
                 let portable = product(rows, depth, start, |strip| {
-                    // SAFETY: passed on.
-                    for_each_block(strip, 1, |strip| unsafe { portable::<1>(strip) });
+                    for strip in [strip.only(0), strip.only(1)] {
+                        // SAFETY: see above.
+                        for_each_block(strip, 1, |strip| unsafe { portable::<1>(strip) });
+                    }
                 });
                 if !crate::simd::has_avx2() {
                     continue;
                 }
                 let narrow = product(rows, depth, start, |strip| {
-                    // SAFETY: passed on; AVX2 is there.
-                    unsafe { avx2::multiply_strip(strip) }
+                    for strip in [strip.only(0), strip.only(1)] {
+                        // SAFETY: see above; AVX2 is there.
+                        unsafe { avx2::multiply_strip(strip) }
+                    }
                 });
                 let far = |a: f32, b: f32| (a - b).abs() > 1e-3;
                 assert!(!portable.iter().zip(&narrow).any(|(a, b)| far(*a, *b)), "{rows} {depth}");
                 if crate::simd::has_avx512() {
                     let wide = product(rows, depth, start, |strip| {
-                        // SAFETY: passed on; AVX-512 is there.
+                        // SAFETY: see above; AVX-512 is there.
                         unsafe { avx512::multiply_strip(strip) }
                     });
                     assert_eq!(narrow, wide, "{rows} {depth} {start}");

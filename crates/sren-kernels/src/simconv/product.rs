@@ -162,7 +162,7 @@ pub(super) fn multiply(out: &mut RowsMut, left: Rows, right: Strips, first_row: 
     assert!(first_row + left.columns <= right.depth, "depth of a product");
     for start in (0..left.columns).step_by(DEPTH) {
         let depth = DEPTH.min(left.columns - start);
-        for column in (0..out.columns).step_by(COLUMNS) {
+        for (column, strips) in pairs_of_strips(out.columns) {
             let strip = column / COLUMNS * right.depth;
             let operands = Operands {
                 depth,
@@ -171,6 +171,8 @@ pub(super) fn multiply(out: &mut RowsMut, left: Rows, right: Strips, first_row: 
                 a_depth: 1,
                 b: &right.values[(strip + first_row + start) * COLUMNS..],
                 b_depth: COLUMNS,
+                strips,
+                b_strip: right.depth * COLUMNS,
             };
             strip_product(out, column, operands, if start > 0 { Base::Product } else { base });
         }
@@ -181,7 +183,7 @@ pub(super) fn multiply(out: &mut RowsMut, left: Rows, right: Strips, first_row: 
 pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: Strips) {
     assert_eq!((left.columns, left.rows), (out.rows, right.depth), "sizes of a product");
     assert_eq!(right.columns, out.columns, "columns of a product");
-    for column in (0..out.columns).step_by(COLUMNS) {
+    for (column, strips) in pairs_of_strips(out.columns) {
         let operands = Operands {
             depth: left.rows,
             a: left.values,
@@ -189,6 +191,8 @@ pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: Strip
             a_depth: left.pitch,
             b: &right.values[column * right.depth..],
             b_depth: COLUMNS,
+            strips,
+            b_strip: right.depth * COLUMNS,
         };
         strip_product(out, column, operands, Base::Product);
     }
@@ -201,23 +205,35 @@ struct Operands<'a> {
     a_depth: usize,
     b: &'a [f32],
     b_depth: usize,
+    strips: usize,
+    b_strip: usize,
 }
 
-/// The product for the strip of columns of `out` that begins at `column`.
+/// The first column of every two whole strips, or of one at the end, and how many they are.
+fn pairs_of_strips(columns: usize) -> impl Iterator<Item = (usize, usize)> {
+    let strips = move |column: usize| if columns - column >= 2 * COLUMNS { 2 } else { 1 };
+    let first = (columns > 0).then_some(0);
+    let next = move |column: &usize| {
+        Some(column + strips(*column) * COLUMNS).filter(|column| *column < columns)
+    };
+    std::iter::successors(first, next).map(move |column| (column, strips(column)))
+}
+
+/// The product for the strips of columns of `out` that begin at `column`.
 fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, base: Base) {
-    let Operands { depth, a, a_row, a_depth, b, b_depth } = operands;
+    let Operands { depth, a, a_row, a_depth, b, b_depth, strips, b_strip } = operands;
     let rows = out.rows;
     if rows == 0 || depth == 0 {
         return;
     }
     assert!(a.len() > (rows - 1) * a_row + (depth - 1) * a_depth, "left operand");
-    assert!(b.len() >= (depth - 1) * b_depth + COLUMNS, "right operand");
+    assert!(b.len() >= (strips - 1) * b_strip + (depth - 1) * b_depth + COLUMNS, "right operand");
     let start = match base {
         Base::Zero => Start::Zero,
         Base::Product => Start::Product,
-        Base::Row(row) => Start::Row(row[column..][..COLUMNS].as_ptr()),
+        Base::Row(row) => Start::Row(row[column..][..strips * COLUMNS].as_ptr()),
     };
-    let width = COLUMNS.min(out.columns - column);
+    let width = (strips * COLUMNS).min(out.columns - column);
     let place = &mut out.values[column..];
     let strip = Strip {
         rows,
@@ -227,14 +243,16 @@ fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, base: Bas
         a_depth,
         b: b.as_ptr(),
         b_depth,
+        strips,
+        b_strip,
         c: place.as_mut_ptr(),
         c_row: out.pitch,
         start,
     };
-    if width == COLUMNS {
-        assert!(place.len() >= (rows - 1) * out.pitch + COLUMNS, "product");
-        // SAFETY: the operands were checked above to hold `rows` rows, `depth` steps and 16
-        // columns, the product just now; it is borrowed mutably, so nothing overlaps it.
+    if width == strips * COLUMNS {
+        assert!(place.len() >= (rows - 1) * out.pitch + width, "product");
+        // SAFETY: the operands were checked above to hold `rows` rows, `depth` steps and `strips`
+        // times 16 columns, the product just now; it is borrowed mutably, so nothing overlaps it.
         return unsafe { multiply_strip(strip) };
     }
     let accumulate = matches!(base, Base::Product);

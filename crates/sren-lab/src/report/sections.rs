@@ -236,7 +236,7 @@ fn equivariance(result: &EquivarianceResult, words: &Words) -> String {
     };
     let mut text = format!(
         "<h2>Equivariance</h2>\n<p class=\"soft\">How far features are from moving with the image: \
-         |F(Tx)(Tp) - F(x)(p)| / |F(x)|, on {} {}s, within {} pixels of the centre. 0 is \
+         |F(Tx)(Tp) - F(x)(p)|² / |F(x)|², on {} {}s, within {} pixels of the centre. 0 is \
          equivariant, about 1 unrelated.{beside}</p>{}<div class=\"scroll\"><table \
          class=\"figures\"><tr><th>layer</th><th>rotation</th><th>scale 0.7 to 1.4</th><th>both\
          </th><th>90 degrees</th></tr>",

@@ -45,6 +45,9 @@ pub(crate) struct Eval {
     /// Test images of each set: the first of them, of your own spread over all
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     images: u16,
+    /// Judge by the training images that the run held out instead, to tune without the test images
+    #[arg(long)]
+    held_out: bool,
     /// Number of threads [default: one a core]
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -86,7 +89,8 @@ impl Report {
 impl Eval {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let transforms = self.transforms()?;
-        let work = || report(&self.run, transforms, self.images.into());
+        let judges = if self.held_out { Judges::HeldOut } else { Judges::Test };
+        let work = || report(&self.run, transforms, judges, self.images.into());
         let report = with_threads(self.threads, work)??;
         if self.json { print_json(&report) } else { print(&report.text()) }
     }
@@ -113,11 +117,21 @@ fn named(sets: &[TestSet]) -> Vec<(String, Transform)> {
     sets.iter().map(|set| (set.name().to_string(), Transform::Set(*set))).collect()
 }
 
-/// The run in `path` on the first `images` test images, transformed by each of `transforms`, or
-/// as usual if there are none.
+/// The images that a run is judged by.
+#[derive(Clone, Copy)]
+pub(crate) enum Judges {
+    /// Test images.
+    Test,
+    /// Training images that it did not learn from.
+    HeldOut,
+}
+
+/// The run in `path` on the first `images` of those it is judged by, transformed by each of
+/// `transforms`, or as usual if there are none.
 pub(crate) fn report(
     path: &Path,
     mut transforms: Vec<(String, Transform)>,
+    judges: Judges,
     images: usize,
 ) -> Result<Report, LabError> {
     let (network, recipe) = load(path)?;
@@ -125,9 +139,16 @@ pub(crate) fn report(
         let digits = recipe.photographs.is_none();
         transforms = if digits { named(&TestSet::ALL) } else { named(&TestSet::PHOTOGRAPHS) };
     }
-    let loaded = recipe.load(Split::Test)?;
+    let loaded = recipe.load(match judges {
+        Judges::Test => Split::Test,
+        Judges::HeldOut => Split::Train,
+    })?;
     left_out(&loaded.broken);
-    let indices = some(&loaded.images, images, recipe.photographs.is_some());
+    let mut indices = match judges {
+        Judges::Test => some(&loaded.images, images, recipe.photographs.is_some()),
+        Judges::HeldOut => recipe.split(loaded.images.len())?.validation,
+    };
+    indices.truncate(images);
     if recipe.photographs.is_none() {
         let mut found = Vec::new();
         for (name, transform) in transforms {

@@ -8,7 +8,7 @@ use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
 use sren_lab::{Evaluation, LabError, TableRow, stop_wish, table_text};
 
-use super::eval::{Report, report};
+use super::eval::{Judges, Report, report};
 use super::train::{preset, write_page};
 use crate::Failure;
 use crate::output::{print, print_json};
@@ -102,7 +102,7 @@ impl Table {
     }
 
     fn evaluated(&self, path: &Path) -> Result<Evaluation, LabError> {
-        match report(path, Vec::new(), self.test_images.into())? {
+        match report(path, Vec::new(), Judges::Test, self.test_images.into())? {
             Report::Digits(evaluation) => Ok(evaluation),
             Report::Photographs(_) => {
                 let name = path.display().to_string();

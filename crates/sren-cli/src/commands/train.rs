@@ -11,7 +11,7 @@ use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
 use sren_lab::{Evaluation, LabError, stop_wish};
 
-use super::eval::{Report, left_out, load, report};
+use super::eval::{Judges, Report, left_out, load, report};
 use crate::Failure;
 use crate::output::print;
 use crate::progress::Progress;
@@ -104,7 +104,7 @@ impl Train {
                     Ok(None)
                 }
                 Outcome::Done => {
-                    let found = report(folder.path(), Vec::new(), self.test_images.into());
+                    let found = report(folder.path(), Vec::new(), Judges::Test, self.test_images.into());
                     Ok(Some((found.map_err(|e| e.to_string())?, folder)))
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! A tap of a position is the weighted sum of four pixels, contiguous over the channels; a
 //! relative-pose kernel wants three such sums of the same four pixels. Sizes are checked here, for
-//! both the portable loops of this file and the vector loops of [`super::gather_avx2`].
+//! both the portable loops of this file and the vector loops of [`super::gather_vector`].
 
 use super::tile::{CORNERS, LANES, Positions, Tile, used_corners};
 use crate::simd::prefetch;
@@ -40,7 +40,7 @@ pub(super) fn gather(panel: &mut [f32], pitch: usize, input: &[f32], channels: u
         let (panel, input) = (panel.as_mut_ptr(), input.as_ptr());
         // SAFETY: AVX2 and FMA are there. The panel has room for the tile's rows and the input
         // holds all of the tile's pixels: just checked.
-        return unsafe { super::gather_avx2::gather(panel, pitch, input, channels, tile) };
+        return unsafe { super::gather_vector::gather(panel, pitch, input, channels, tile) };
     }
     let width = tile.tap_width(channels);
     for position in 0..tile.positions() {
@@ -75,7 +75,7 @@ pub(super) fn scatter(
         let zero = pixels.as_mut_ptr().wrapping_sub(first * channels);
         // SAFETY: AVX2 and FMA are there. The panel holds the tile's rows and `pixels` all of the
         // tile's pixels: just checked.
-        return unsafe { super::gather_avx2::scatter(zero, panel.as_ptr(), pitch, channels, tile) };
+        return unsafe { super::gather_vector::scatter(zero, panel.as_ptr(), pitch, channels, tile) };
     }
     let width = tile.tap_width(channels);
     for position in 0..tile.positions() {
@@ -110,7 +110,7 @@ pub(super) fn exchange(
         let (panel, input) = (panel.as_mut_ptr(), input.as_ptr());
         // SAFETY: AVX2 and FMA are there. The panel holds the tile's rows, and both the input and
         // `pixels`, which is borrowed mutably, all of the tile's pixels: just checked.
-        return unsafe { super::gather_avx2::exchange(zero, panel, pitch, input, channels, tile) };
+        return unsafe { super::gather_vector::exchange(zero, panel, pitch, input, channels, tile) };
     }
     scatter(pixels, first, panel, pitch, channels, tile);
     gather(panel, pitch, input, channels, tile);

@@ -13,12 +13,14 @@ mod backward;
 mod forward;
 mod gather;
 #[cfg(target_arch = "x86_64")]
-mod gather_avx2;
+mod gather_vector;
 mod kernel;
 mod patches;
 mod plan;
 mod product;
 mod tile;
+#[cfg(target_arch = "x86_64")]
+mod vector;
 
 pub use self::patches::patches;
 use self::product::Rows;

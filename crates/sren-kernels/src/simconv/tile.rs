@@ -319,7 +319,10 @@ fn sample_tap(
     weight: &mut [f32],
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if crate::simd::has_avx2() {
+    if crate::simd::has_avx512() {
+        // SAFETY: AVX-512 is there.
+        return unsafe { sample_tap_avx512(tap, size, places, frames, positions, pixel, weight) };
+    } else if crate::simd::has_avx2() {
         // SAFETY: AVX2 and FMA are there.
         return unsafe { sample_tap_avx2(tap, size, places, frames, positions, pixel, weight) };
     }
@@ -330,6 +333,21 @@ fn sample_tap(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn sample_tap_avx2(
+    tap: [f32; 2],
+    size: [usize; 2],
+    places: &Places,
+    frames: &Frames,
+    positions: usize,
+    pixel: &mut [u32],
+    weight: &mut [f32],
+) -> bool {
+    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight)
+}
+
+/// [`sample_tap_lanes`] compiled for the widest.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn sample_tap_avx512(
     tap: [f32; 2],
     size: [usize; 2],
     places: &Places,

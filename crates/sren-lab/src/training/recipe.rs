@@ -173,6 +173,12 @@ impl Recipe {
         }
     }
 
+    /// Which of `images` training images it learns from, and which it holds out.
+    pub fn split(&self, images: usize) -> Result<TrainingSplit> {
+        let (training, validation) = (self.training_images, self.validation_images);
+        Ok(TrainingSplit::new(images, training, validation, self.seed)?)
+    }
+
     /// Learns from `images` images; at most a quarter as many are held out.
     pub fn set_training_images(&mut self, images: usize) {
         self.training_images = images;

@@ -80,8 +80,7 @@ impl Trainer {
     /// A new run in `folder`, on the training images of its recipe.
     pub fn start_on(images: Dataset, recipe: Recipe, folder: RunFolder) -> Result<Self> {
         let optimiser = Optimiser::new(recipe.optimiser);
-        let (training, validation) = (recipe.training_images, recipe.validation_images);
-        let split = TrainingSplit::new(images.len(), training, validation, recipe.seed)?;
+        let split = recipe.split(images.len())?;
         let class_weights = recipe.photographs.as_ref().filter(|p| p.balance).map(|_| {
             let labels = split.training.iter().map(|index| images.labels()[*index]);
             class_weights(labels, images.classes().len())

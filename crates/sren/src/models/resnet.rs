@@ -374,17 +374,20 @@ impl SimResNet {
         frames.taps(&pixels, &output, self.stem_kernel, self.stem_kappa as f32, false)
     }
 
-    /// The features inside of the stem's windows, layer by layer: `[n, h, w, side * side * c]`.
+    /// The features inside of the stem's windows, layer by layer: `[n, h, w, side * side * c]`. As
+    /// all features, they are weighed by the gate of their position; the stem reads them without,
+    /// and its output has the gate.
     pub fn window_maps(&self, images: &Tensor<4>, frames: &Frames) -> Result<Vec<Tensor<4>>> {
         if self.window.is_empty() {
             return Ok(Vec::new());
         }
         let taps = self.stem_taps(images, frames)?;
+        let gate = frames.gate(taps.output_grid(), &images.device())?;
         let mut windows = Windows::read(images, &taps)?;
         let mut maps = Vec::new();
         for layer in &self.window {
             windows = windows.through(layer)?;
-            maps.push(windows.clone().in_place(&taps));
+            maps.push(windows.clone().in_place(&taps) * gate.clone());
         }
         Ok(maps)
     }

@@ -1,0 +1,712 @@
+//! The loops of [`super::gather`] in the vectors of AVX2 and AVX-512.
+//!
+//! The innermost functions are `inline(always)` and so become part of the `target_feature` functions.
+
+#![allow(clippy::needless_range_loop, reason = "iterators on vectors are not compiled for AVX2")]
+
+use std::arch::x86_64::{__m256, __m512};
+
+use super::tile::{CORNERS, LANES, Tile};
+use super::vector::{HALF, Vector};
+use crate::simd::has_avx512;
+
+/// # Safety
+/// AVX2 and FMA are there; `panel` has room for the tile's rows of `pitch` values, and `input`
+/// holds all pixels of the tile, `channels` values each.
+pub(super) unsafe fn gather(
+    panel: *mut f32,
+    pitch: usize,
+    input: *const f32,
+    channels: usize,
+    tile: &Tile,
+) {
+    let function = if has_avx512() { avx512::gather } else { avx2::gather };
+    // SAFETY: passed on.
+    unsafe { function(panel, pitch, input, channels, tile) }
+}
+
+/// # Safety
+/// AVX2 and FMA are there; `panel` holds the tile's rows of `pitch` values, and all pixels of the
+/// tile, `channels` values each, may be written, counted from `zero`.
+pub(super) unsafe fn scatter(
+    zero: *mut f32,
+    panel: *const f32,
+    pitch: usize,
+    channels: usize,
+    tile: &Tile,
+) {
+    let function = if has_avx512() { avx512::scatter } else { avx2::scatter };
+    // SAFETY: passed on.
+    unsafe { function(zero, panel, pitch, channels, tile) }
+}
+
+/// [`scatter`], then [`gather`] into the same panel, for one pose and one sum a tap.
+///
+/// # Safety
+/// As both; `input` and the pixels that are written do not overlap.
+pub(super) unsafe fn exchange(
+    zero: *mut f32,
+    panel: *mut f32,
+    pitch: usize,
+    input: *const f32,
+    channels: usize,
+    tile: &Tile,
+) {
+    let function = if has_avx512() { avx512::exchange } else { avx2::exchange };
+    // SAFETY: passed on.
+    unsafe { function(zero, panel, pitch, input, channels, tile) }
+}
+
+/// The loops in one set of instructions, for the common numbers of channels known at compile time.
+macro_rules! loops {
+    ($set:ident, $vector:ty, $features:literal) => {
+        mod $set {
+            use super::*;
+
+            /// # Safety
+            /// As [`super::gather`], and the instructions are there.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn gather(
+                panel: *mut f32,
+                pitch: usize,
+                input: *const f32,
+                channels: usize,
+                tile: &Tile,
+            ) {
+                type V = $vector;
+                let shifted = is_shifted::<V>(input, channels);
+                // SAFETY: passed on.
+                unsafe {
+                    match (channels, tile.is_turned(), shifted) {
+                        (1, false, _) => gather_narrow::<1>(panel, pitch, input, tile),
+                        (2, false, _) => gather_narrow::<2>(panel, pitch, input, tile),
+                        (3, false, _) => gather_narrow::<3>(panel, pitch, input, tile),
+                        (16, false, _) => {
+                            gather_loops::<V, 1, false>(panel, pitch, input, 16, tile)
+                        }
+                        (32, false, _) => {
+                            gather_loops::<V, 1, false>(panel, pitch, input, 32, tile)
+                        }
+                        (64, false, false) => {
+                            gather_loops::<V, 1, false>(panel, pitch, input, 64, tile)
+                        }
+                        (64, false, true) => {
+                            gather_loops::<V, 1, true>(panel, pitch, input, 64, tile)
+                        }
+                        (_, false, false) => {
+                            gather_loops::<V, 1, false>(panel, pitch, input, channels, tile)
+                        }
+                        (_, false, true) => {
+                            gather_loops::<V, 1, true>(panel, pitch, input, channels, tile)
+                        }
+                        (_, true, false) => {
+                            gather_loops::<V, 3, false>(panel, pitch, input, channels, tile)
+                        }
+                        (_, true, true) => {
+                            gather_loops::<V, 3, true>(panel, pitch, input, channels, tile)
+                        }
+                    }
+                }
+            }
+
+            /// # Safety
+            /// As [`super::scatter`], and the instructions are there.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn scatter(
+                zero: *mut f32,
+                panel: *const f32,
+                pitch: usize,
+                channels: usize,
+                tile: &Tile,
+            ) {
+                type V = $vector;
+                // SAFETY: passed on.
+                unsafe {
+                    match (tile.is_turned(), is_shifted::<V>(zero, channels)) {
+                        (false, false) => {
+                            scatter_loops::<V, 1, false>(zero, panel, pitch, channels, tile)
+                        }
+                        (false, true) => {
+                            scatter_loops::<V, 1, true>(zero, panel, pitch, channels, tile)
+                        }
+                        (true, false) => {
+                            scatter_loops::<V, 3, false>(zero, panel, pitch, channels, tile)
+                        }
+                        (true, true) => {
+                            scatter_loops::<V, 3, true>(zero, panel, pitch, channels, tile)
+                        }
+                    }
+                }
+            }
+
+            /// # Safety
+            /// As [`super::exchange`], and the instructions are there.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn exchange(
+                zero: *mut f32,
+                panel: *mut f32,
+                pitch: usize,
+                input: *const f32,
+                channels: usize,
+                tile: &Tile,
+            ) {
+                type V = $vector;
+                // SAFETY: passed on.
+                unsafe {
+                    match channels {
+                        16 => exchange_loops::<V>(zero, panel, pitch, input, 16, tile),
+                        32 => exchange_loops::<V>(zero, panel, pitch, input, 32, tile),
+                        _ => exchange_loops::<V>(zero, panel, pitch, input, channels, tile),
+                    }
+                }
+            }
+        }
+    };
+}
+
+loops!(avx2, __m256, "avx2,fma");
+loops!(avx512, __m512, "avx512f");
+
+/// Whether pixels begin half an AVX2 vector after a vector's place in a cache line, as they do in
+/// large allocations of most systems. Then the rest of a vector first makes all others fit into
+/// their lines; for fewer channels than these it would not pay.
+fn is_shifted<V: Vector>(pixels: *const f32, channels: usize) -> bool {
+    let bytes = V::WIDTH * size_of::<f32>();
+    pixels.addr() % bytes == 16 && channels.is_multiple_of(V::WIDTH) && channels >= 64
+}
+
+/// Positions whose samples of one tap are taken in a row: few enough for the next tap to find their
+/// pixels in the first-level cache.
+const RUN: usize = 8;
+
+/// Gathers `BLOCKS` sums a tap; `SHIFTED` as [`is_shifted`].
+///
+/// # Safety
+/// As [`gather`].
+#[inline(always)]
+unsafe fn gather_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
+    panel: *mut f32,
+    pitch: usize,
+    input: *const f32,
+    channels: usize,
+    tile: &Tile,
+) {
+    let mut runs = Runs::<BLOCKS>::of(tile, RUN);
+    while let Some(Run { position, positions, tap, pose, exact, sample }) = runs.next() {
+        // SAFETY: the run's pixels lie in `input` and the tap's place in `panel` by this
+        // function's contract.
+        unsafe {
+            let out = panel.add(position * pitch + tap * BLOCKS * channels);
+            for i in 0..positions {
+                let (out, sample) = (out.add(i * pitch), sample.add(i));
+                match (exact, pose > 0) {
+                    (false, false) => {
+                        blend::<V, BLOCKS, CORNERS, false, SHIFTED>(out, input, channels, sample)
+                    }
+                    (false, true) => {
+                        blend::<V, BLOCKS, CORNERS, true, SHIFTED>(out, input, channels, sample)
+                    }
+                    (true, false) => {
+                        blend::<V, BLOCKS, 1, false, SHIFTED>(out, input, channels, sample)
+                    }
+                    (true, true) => {
+                        blend::<V, BLOCKS, 1, true, SHIFTED>(out, input, channels, sample)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// [`gather_loops`] for pixels narrower than a vector.
+///
+/// # Safety
+/// As [`gather`], with `CHANNELS` channels and one sum a tap.
+#[inline(always)]
+unsafe fn gather_narrow<const CHANNELS: usize>(
+    panel: *mut f32,
+    pitch: usize,
+    input: *const f32,
+    tile: &Tile,
+) {
+    let mut runs = Runs::<1>::of(tile, LANES);
+    while let Some(Run { position, positions, tap, pose, exact, sample }) = runs.next() {
+        // SAFETY: the run's pixels lie in `input` and the tap's place in `panel` by this
+        // function's contract.
+        unsafe {
+            let out = panel.add(position * pitch + tap * CHANNELS);
+            for i in 0..positions {
+                let (out, sample) = (out.add(i * pitch), sample.add(i));
+                match exact {
+                    false => blend_narrow::<CHANNELS, CORNERS>(out, input, sample, pose > 0),
+                    true => blend_narrow::<CHANNELS, 1>(out, input, sample, pose > 0),
+                }
+            }
+        }
+    }
+}
+
+/// The adjoint of [`gather_loops`].
+///
+/// # Safety
+/// As [`scatter`].
+#[inline(always)]
+unsafe fn scatter_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
+    zero: *mut f32,
+    panel: *const f32,
+    pitch: usize,
+    channels: usize,
+    tile: &Tile,
+) {
+    let mut runs = Runs::<BLOCKS>::of(tile, RUN);
+    while let Some(Run { position, positions, tap, exact, sample, .. }) = runs.next() {
+        // SAFETY: the run's pixels may be written and the tap's place in `panel` read by this
+        // function's contract.
+        unsafe {
+            let from = panel.add(position * pitch + tap * BLOCKS * channels);
+            for i in 0..positions {
+                let (from, sample) = (from.add(i * pitch), sample.add(i));
+                match exact {
+                    false => spread::<V, BLOCKS, CORNERS, SHIFTED>(zero, from, channels, sample),
+                    true => spread::<V, BLOCKS, 1, SHIFTED>(zero, from, channels, sample),
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`exchange`].
+#[inline(always)]
+unsafe fn exchange_loops<V: Vector>(
+    zero: *mut f32,
+    panel: *mut f32,
+    pitch: usize,
+    input: *const f32,
+    channels: usize,
+    tile: &Tile,
+) {
+    let mut runs = Runs::<1>::of(tile, RUN);
+    while let Some(Run { position, positions, tap, exact, sample, .. }) = runs.next() {
+        // SAFETY: the run's pixels lie in `input` and may be written, and the tap's place is in
+        // `panel`, by this function's contract.
+        unsafe {
+            let patch = panel.add(position * pitch + tap * channels);
+            for i in 0..positions {
+                let (patch, sample) = (patch.add(i * pitch), sample.add(i));
+                match exact {
+                    false => swap::<V, CORNERS>(zero, patch, input, channels, sample),
+                    true => swap::<V, 1>(zero, patch, input, channels, sample),
+                }
+            }
+        }
+    }
+}
+
+/// Consecutive positions, a tap and a pose of theirs, whether their samples are exact, and the
+/// sample of the first; those of the others follow it.
+struct Run<'a, const BLOCKS: usize> {
+    position: usize,
+    positions: usize,
+    tap: usize,
+    pose: usize,
+    exact: bool,
+    sample: Sample<'a, BLOCKS>,
+}
+
+/// All samples of a tile in runs of up to `length` positions: their poses first, then their taps,
+/// then the next positions.
+struct Runs<'a, const BLOCKS: usize> {
+    tile: &'a Tile,
+    length: usize,
+    position: usize,
+    tap: usize,
+    pose: usize,
+}
+
+impl<'a, const BLOCKS: usize> Runs<'a, BLOCKS> {
+    #[inline(always)]
+    fn of(tile: &'a Tile, length: usize) -> Self {
+        Self { tile, length, position: 0, tap: 0, pose: 0 }
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Run<'a, BLOCKS>> {
+        let Self { tile, length, position, tap, pose } = *self;
+        if position >= tile.positions() || tile.taps() == 0 {
+            return None;
+        }
+        self.pose += 1;
+        if self.pose == tile.poses() {
+            (self.pose, self.tap) = (0, tap + 1);
+        }
+        if self.tap == tile.taps() {
+            (self.tap, self.position) = (0, position + length);
+        }
+        let index = tap * tile.poses() + pose;
+        Some(Run {
+            position,
+            positions: length.min(tile.positions() - position),
+            tap,
+            pose,
+            exact: tile.exact()[index],
+            sample: Sample::get(tile, index, position),
+        })
+    }
+}
+
+/// A sample: its first corner, the distances of all, their weights, [`LANES`] values from one to
+/// the next.
+#[derive(Clone, Copy)]
+struct Sample<'a, const BLOCKS: usize> {
+    pixel: *const u32,
+    corners: &'a [usize; CORNERS],
+    weight: [*const f32; BLOCKS],
+}
+
+impl<'a, const BLOCKS: usize> Sample<'a, BLOCKS> {
+    /// The sample `index`, counted over taps and poses, of a position.
+    #[inline(always)]
+    fn get(tile: &'a Tile, index: usize, position: usize) -> Self {
+        let weights = tile.weights();
+        let mut weight = [std::ptr::null(); BLOCKS];
+        for block in 0..BLOCKS {
+            weight[block] = weights[block][index * CORNERS * LANES + position..].as_ptr();
+        }
+        let pixel = tile.sampled_pixels()[index * LANES + position..].as_ptr();
+        Self { pixel, corners: tile.corners(), weight }
+    }
+
+    /// The same sample of the position that follows after `positions`.
+    ///
+    /// # Safety
+    /// The tile has that position.
+    #[inline(always)]
+    unsafe fn add(mut self, positions: usize) -> Self {
+        // SAFETY: by this function's contract.
+        unsafe {
+            self.pixel = self.pixel.add(positions);
+            for block in 0..BLOCKS {
+                self.weight[block] = self.weight[block].add(positions);
+            }
+        }
+        self
+    }
+}
+
+/// [`blend`] of `CHANNELS` values, one after the other.
+///
+/// # Safety
+/// As [`blend`].
+#[inline(always)]
+unsafe fn blend_narrow<const CHANNELS: usize, const USED: usize>(
+    out: *mut f32,
+    input: *const f32,
+    sample: Sample<1>,
+    add: bool,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let first = *sample.pixel as usize;
+        for i in 0..CHANNELS {
+            let mut sum = if add { *out.add(i) } else { 0.0 };
+            for corner in 0..USED {
+                let pixel = first + sample.corners[corner];
+                sum += *sample.weight[0].add(corner * LANES) * *input.add(pixel * CHANNELS + i);
+            }
+            *out.add(i) = sum;
+        }
+    }
+}
+
+/// Writes, or with `ADD` adds, the sums of a sample's first `USED` corners to `out`
+/// `[BLOCKS, channels]`.
+///
+/// # Safety
+/// The vector's instructions are there, `out` has room, and the sample's pixels lie in `input`.
+#[inline(always)]
+unsafe fn blend<
+    V: Vector,
+    const BLOCKS: usize,
+    const USED: usize,
+    const ADD: bool,
+    const SHIFTED: bool,
+>(
+    out: *mut f32,
+    input: *const f32,
+    channels: usize,
+    sample: Sample<BLOCKS>,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let first = input.add(*sample.pixel as usize * channels);
+        let mut from = [first; USED];
+        let mut weight = [[V::zero(); USED]; BLOCKS];
+        for corner in 0..USED {
+            from[corner] = first.add(sample.corners[corner] * channels);
+            for block in 0..BLOCKS {
+                weight[block][corner] = V::every(*sample.weight[block].add(corner * LANES));
+            }
+        }
+        let mut i = 0;
+        if SHIFTED {
+            i = V::WIDTH - HALF;
+            blend_part::<V, BLOCKS, USED, ADD>(out, from, channels, weight, 0, i);
+        }
+        while i + V::WIDTH <= channels {
+            blend_part::<V, BLOCKS, USED, ADD>(out, from, channels, weight, i, V::WIDTH);
+            i += V::WIDTH;
+        }
+        if i < channels {
+            let rest = if SHIFTED { HALF } else { channels - i };
+            blend_part::<V, BLOCKS, USED, ADD>(out, from, channels, weight, i, rest);
+        }
+    }
+}
+
+/// Channels `i .. i + count` of [`blend`].
+///
+/// # Safety
+/// As [`blend`], whose sources and weights these are.
+#[inline(always)]
+unsafe fn blend_part<V: Vector, const BLOCKS: usize, const USED: usize, const ADD: bool>(
+    out: *mut f32,
+    from: [*const f32; USED],
+    channels: usize,
+    weight: [[V; USED]; BLOCKS],
+    i: usize,
+    count: usize,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let mut values = [V::zero(); USED];
+        for corner in 0..USED {
+            values[corner] = V::load(from[corner].add(i), count);
+        }
+        for block in 0..BLOCKS {
+            let out = out.add(block * channels + i);
+            let mut sum = weight[block][0].times(values[0]);
+            if ADD {
+                sum = sum.plus(V::load(out, count));
+            }
+            for corner in 1..USED {
+                sum = weight[block][corner].times_plus(values[corner], sum);
+            }
+            sum.store(out, count);
+        }
+    }
+}
+
+/// [`spread`] of `patch` `[channels]`, then [`blend`] in its place. Weights are read once, and reading
+/// pixels and writing others take turns.
+///
+/// # Safety
+/// As both.
+#[inline(always)]
+unsafe fn swap<V: Vector, const USED: usize>(
+    zero: *mut f32,
+    patch: *mut f32,
+    input: *const f32,
+    channels: usize,
+    sample: Sample<1>,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let first = *sample.pixel as usize * channels;
+        let mut from = [input; USED];
+        let mut to = [zero; USED];
+        let mut weight = [V::zero(); USED];
+        for corner in 0..USED {
+            let distance = sample.corners[corner] * channels;
+            from[corner] = input.add(first).add(distance);
+            to[corner] = zero.wrapping_add(first).add(distance);
+            weight[corner] = V::every(*sample.weight[0].add(corner * LANES));
+        }
+        let mut i = 0;
+        while i < channels {
+            let count = V::WIDTH.min(channels - i);
+            if count == V::WIDTH {
+                swap_part(to, patch, from, weight, i, V::WIDTH);
+            } else {
+                swap_part(to, patch, from, weight, i, count);
+            }
+            i += count;
+        }
+    }
+}
+
+/// Channels `i .. i + count` of [`swap`].
+///
+/// # Safety
+/// As [`swap`], whose places and weights these are.
+#[inline(always)]
+unsafe fn swap_part<V: Vector, const USED: usize>(
+    to: [*mut f32; USED],
+    patch: *mut f32,
+    from: [*const f32; USED],
+    weight: [V; USED],
+    i: usize,
+    count: usize,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let value = V::load(patch.add(i), count);
+        let mut sum = weight[0].times(V::load(from[0].add(i), count));
+        for corner in 1..USED {
+            sum = weight[corner].times_plus(V::load(from[corner].add(i), count), sum);
+        }
+        sum.store(patch.add(i), count);
+        for corner in 0..USED {
+            let to = to[corner].add(i);
+            weight[corner].times_plus(value, V::load(to, count)).store(to, count);
+        }
+    }
+}
+
+/// The adjoint of [`blend`]: adds the gradients at `from` `[BLOCKS, channels]` to the pixels.
+/// Corners may be the same pixel: each is read after the one before was written.
+///
+/// # Safety
+/// The vector's instructions are there, `from` can be read, and the sample's pixels, counted from
+/// `zero`, can be written.
+#[inline(always)]
+unsafe fn spread<V: Vector, const BLOCKS: usize, const USED: usize, const SHIFTED: bool>(
+    zero: *mut f32,
+    from: *const f32,
+    channels: usize,
+    sample: Sample<BLOCKS>,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let first = zero.wrapping_add(*sample.pixel as usize * channels);
+        let mut to = [first; USED];
+        let mut weight = [[V::zero(); BLOCKS]; USED];
+        for corner in 0..USED {
+            to[corner] = first.add(sample.corners[corner] * channels);
+            for block in 0..BLOCKS {
+                weight[corner][block] = V::every(*sample.weight[block].add(corner * LANES));
+            }
+        }
+        let mut i = 0;
+        if SHIFTED {
+            i = V::WIDTH - HALF;
+            spread_part::<V, BLOCKS, USED>(to, from, channels, weight, 0, i);
+        }
+        while i + V::WIDTH <= channels {
+            spread_part::<V, BLOCKS, USED>(to, from, channels, weight, i, V::WIDTH);
+            i += V::WIDTH;
+        }
+        if i < channels {
+            let rest = if SHIFTED { HALF } else { channels - i };
+            spread_part::<V, BLOCKS, USED>(to, from, channels, weight, i, rest);
+        }
+    }
+}
+
+/// Channels `i .. i + count` of [`spread`].
+///
+/// # Safety
+/// As [`spread`], whose places and weights these are.
+#[inline(always)]
+unsafe fn spread_part<V: Vector, const BLOCKS: usize, const USED: usize>(
+    to: [*mut f32; USED],
+    from: *const f32,
+    channels: usize,
+    weight: [[V; BLOCKS]; USED],
+    i: usize,
+    count: usize,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let mut value = [V::zero(); BLOCKS];
+        for block in 0..BLOCKS {
+            value[block] = V::load(from.add(block * channels + i), count);
+        }
+        for corner in 0..USED {
+            let to = to[corner].add(i);
+            let mut sum = V::load(to, count);
+            for block in 0..BLOCKS {
+                sum = weight[corner][block].times_plus(value[block], sum);
+            }
+            sum.store(to, count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sren_math::{Grid, Pose};
+
+    use super::*;
+    use crate::simd::LineBuffer;
+    use crate::simconv::tile::Positions;
+    use crate::{PoseField, TapTable};
+
+    type Gather = unsafe fn(*mut f32, usize, *const f32, usize, &Tile);
+    type Scatter = unsafe fn(*mut f32, *const f32, usize, usize, &Tile);
+    type Exchange = unsafe fn(*mut f32, *mut f32, usize, *const f32, usize, &Tile);
+
+    fn values(count: usize, seed: usize) -> Vec<f32> {
+        (0..count).map(|i| (((i + seed) * 7919 % 1009) as f32 - 504.0) / 300.0).collect()
+    }
+
+    /// What one set of instructions makes of a tile: the panel that is gathered, the pixels that are
+    /// scattered to, and both as exchanged. Pixels begin `shift` values after a cache line.
+    fn results(
+        tile: &Tile,
+        channels: usize,
+        shift: usize,
+        (gather, scatter, exchange): (Gather, Scatter, Exchange),
+    ) -> [Vec<f32>; 4] {
+        let pixels = tile.pixels().end * channels;
+        let pitch = tile.taps() * tile.tap_width(channels) + 3;
+        let rows = tile.positions() * pitch;
+        let (mut input, mut output) = (LineBuffer::default(), LineBuffer::default());
+        let input = &mut input.take(shift + pixels)[shift..];
+        input.copy_from_slice(&values(pixels, 5));
+        let output = &mut output.take(shift + pixels)[shift..];
+        output.copy_from_slice(&values(pixels, 8));
+        let (mut panel, grads) = (vec![0.5; rows], values(rows, 77));
+        let mut swapped = grads.clone();
+        // SAFETY: all are as large as the tile says, and the caller has the instructions.
+        unsafe {
+            gather(panel.as_mut_ptr(), pitch, input.as_ptr(), channels, tile);
+            scatter(output.as_mut_ptr(), grads.as_ptr(), pitch, channels, tile);
+            let scattered = output.to_vec();
+            if tile.poses() == 1 && !tile.is_turned() {
+                let (output, swapped) = (output.as_mut_ptr(), swapped.as_mut_ptr());
+                exchange(output, swapped, pitch, input.as_ptr(), channels, tile);
+            }
+            [panel, scattered, swapped, output.to_vec()]
+        }
+    }
+
+    #[test]
+    fn both_sets_of_instructions_give_the_same() {
+        if !has_avx512() {
+            return;
+        }
+        let grid = Grid::pixels(9, 7);
+        let poses = |scale| vec![Pose { scale, angle: 0.4 }; 2];
+        for (scale, relative_pose) in [(1.3, false), (1.3, true), (1.0, false)] {
+            let field = match scale {
+                1.0 => PoseField::identity(grid, 2),
+                _ => PoseField::identity(grid, 2).composed(&poses(scale)).unwrap(),
+            };
+            let taps = TapTable::new(&field, &grid, 3, 1.0, false).unwrap();
+            let taps = taps.with_input_poses(&field).unwrap();
+            let mut tile = Tile::default();
+            tile.place(&taps, Positions::Range(3, 117));
+            tile.sample(&taps, 0..9, relative_pose);
+            for channels in [1, 2, 3, 4, 7, 8, 15, 16, 21, 32, 64, 80] {
+                for shift in [0, 1, 4] {
+                    let narrow = (avx2::gather as _, avx2::scatter as _, avx2::exchange as _);
+                    let wide = (avx512::gather as _, avx512::scatter as _, avx512::exchange as _);
+                    let narrow = results(&tile, channels, shift, narrow);
+                    assert!(narrow[0] != narrow[2] || relative_pose, "{channels}");
+                    assert_eq!(narrow, results(&tile, channels, shift, wide), "{channels} {shift}");
+                }
+            }
+        }
+    }
+}

@@ -326,17 +326,35 @@ mod avx512 {
                 at += block.a_depth;
                 b = b.wrapping_add(block.b_depth);
             }
+            match block.start {
+                Start::Zero => {}
+                Start::Product => add_rows(&mut sums, block.c, block.c_row),
+                Start::Row(row) => add_rows(&mut sums, row, 0),
+            }
             for r in 0..R {
                 for s in 0..S {
-                    let c = block.c.add(r * block.c_row + s * COLUMNS);
-                    let sum = match block.start {
-                        Start::Zero => sums[r][s],
-                        Start::Product => _mm512_add_ps(_mm512_loadu_ps(c), sums[r][s]),
-                        Start::Row(row) => {
-                            _mm512_add_ps(_mm512_loadu_ps(row.add(s * COLUMNS)), sums[r][s])
-                        }
-                    };
-                    _mm512_storeu_ps(c, sum);
+                    _mm512_storeu_ps(block.c.add(r * block.c_row + s * COLUMNS), sums[r][s]);
+                }
+            }
+        }
+    }
+
+    /// Adds the rows at `from`, `distance` values apart.
+    ///
+    /// # Safety
+    /// They can be read, on a machine with AVX-512.
+    #[inline(always)]
+    unsafe fn add_rows<const R: usize, const S: usize>(
+        sums: &mut [[__m512; S]; R],
+        from: *const f32,
+        distance: usize,
+    ) {
+        for r in 0..R {
+            for s in 0..S {
+                // SAFETY: by this function's contract.
+                unsafe {
+                    let row = _mm512_loadu_ps(from.add(r * distance + s * COLUMNS));
+                    sums[r][s] = _mm512_add_ps(row, sums[r][s]);
                 }
             }
         }

@@ -42,7 +42,7 @@ pub(crate) struct Equivariance {
     /// --pose their number [default: mnist; with --pose 400]
     #[arg(long, value_name = "mnist|smooth|DIR|N", value_parser = images)]
     images: Option<ImagesChoice>,
-    /// Number of images [default: 8 digits, 3 smooth images, 4 files]
+    /// Number of images [default: 40 digits, 3 smooth images, 4 files]
     #[arg(long, value_name = "N", conflicts_with = "pose",
         value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: Option<u16>,
@@ -163,7 +163,7 @@ impl Equivariance {
     fn scenes(&self, side: usize) -> Result<Scenes, LabError> {
         let count = |default: usize| self.count.map_or(default, usize::from);
         match &self.images {
-            None | Some(ImagesChoice::Mnist) => Scenes::mnist(count(8)),
+            None | Some(ImagesChoice::Mnist) => Scenes::mnist(count(40)),
             Some(ImagesChoice::Number(number)) => Scenes::mnist(*number as usize),
             Some(ImagesChoice::Smooth) => Scenes::smooth(count(3), self.seed),
             Some(ImagesChoice::Folder(folder)) => {

@@ -394,7 +394,7 @@ impl<'a, const BLOCKS: usize> Sample<'a, BLOCKS> {
     }
 }
 
-/// [`blend`] of `CHANNELS` values, one after the other.
+/// [`blend`] of `CHANNELS` values, one after the other, to the same last bit.
 ///
 /// # Safety
 /// As [`blend`].
@@ -409,10 +409,14 @@ unsafe fn blend_narrow<const CHANNELS: usize, const USED: usize>(
     unsafe {
         let first = *sample.pixel as usize;
         for i in 0..CHANNELS {
-            let mut sum = if add { *out.add(i) } else { 0.0 };
-            for corner in 0..USED {
-                let pixel = first + sample.corners[corner];
-                sum += *sample.weight[0].add(corner * LANES) * *input.add(pixel * CHANNELS + i);
+            let value = |corner: usize| *input.add((first + sample.corners[corner]) * CHANNELS + i);
+            let weight = |corner: usize| *sample.weight[0].add(corner * LANES);
+            let mut sum = weight(0) * value(0);
+            if add {
+                sum += *out.add(i);
+            }
+            for corner in 1..USED {
+                sum = weight(corner).mul_add(value(corner), sum);
             }
             *out.add(i) = sum;
         }

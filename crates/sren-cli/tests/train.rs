@@ -69,6 +69,14 @@ fn a_tiny_run_learns_and_holds_on_turned_digits_and_broken_runs_are_named() {
     for set in ["r", "s", "srt"] {
         assert!(accuracy(&evaluation, set) > upright - 12.0, "{evaluation}");
     }
+    // By the images that were held out, the kept epoch is as good as it was when it was kept.
+    let held_out = ["eval", run, "--held-out", "--sets", "upright", "--json"];
+    let held_out: Value = serde_json::from_str(&succeeds(&sren(&held_out))).unwrap();
+    assert_eq!(held_out["sets"]["upright"]["n"], 250);
+    let told: Vec<f64> =
+        epochs.iter().map(|epoch| epoch["validation_accuracy"].as_f64().unwrap()).collect();
+    assert!(told.contains(&accuracy(&held_out, "upright")), "{held_out} {metrics}");
+
     let quarter = ["eval", run, "--images", "300", "--angle", "-90", "--json"];
     let quarter: Value = serde_json::from_str(&succeeds(&sren(&quarter))).unwrap();
     // A quarter turn moves pixels and nothing else.

@@ -50,6 +50,25 @@ fn sizes_are_those_of_the_originals() {
 }
 
 #[test]
+fn features_of_windows_are_weighed_by_the_gate() {
+    let device = Device::flex();
+    let net = network(Architecture::Small, Equivariance::Similarity, &device);
+    let x = images(&device);
+    let fields = net.pose_fields(&x).unwrap();
+    let faint = fields.iter().map(|field| {
+        let confidence = field.confidence().iter().map(|gate| 0.5 * gate).collect();
+        field.clone().with_confidence(confidence).unwrap()
+    });
+    let maps = |fields| net.window_maps(&x, &net.frames_of(fields).unwrap()).unwrap();
+    let (faint, whole) = (maps(faint.collect()), maps(fields));
+    assert_eq!(whole.len(), 3);
+    for (faint, whole) in faint.into_iter().zip(whole) {
+        assert!(values(&whole).iter().any(|value| *value > 0.01));
+        assert_close("half the gate", &(faint * 2.0), &whole, 1e-6);
+    }
+}
+
+#[test]
 fn every_kind_answers_and_those_that_follow_turns_give_the_same_for_a_quarter_turn() {
     let device = Device::flex();
     use Architecture::{Blocks, Photos, Resnet16, Resnet18, Small};

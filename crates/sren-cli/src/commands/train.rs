@@ -104,7 +104,8 @@ impl Train {
                     Ok(None)
                 }
                 Outcome::Done => {
-                    let found = report(folder.path(), Vec::new(), Judges::Test, self.test_images.into());
+                    let found =
+                        report(folder.path(), Vec::new(), Judges::Test, self.test_images.into());
                     Ok(Some((found.map_err(|e| e.to_string())?, folder)))
                 }
             }

@@ -75,7 +75,9 @@ pub(super) fn scatter(
         let zero = pixels.as_mut_ptr().wrapping_sub(first * channels);
         // SAFETY: AVX2 and FMA are there. The panel holds the tile's rows and `pixels` all of the
         // tile's pixels: just checked.
-        return unsafe { super::gather_vector::scatter(zero, panel.as_ptr(), pitch, channels, tile) };
+        return unsafe {
+            super::gather_vector::scatter(zero, panel.as_ptr(), pitch, channels, tile)
+        };
     }
     let width = tile.tap_width(channels);
     for position in 0..tile.positions() {
@@ -110,7 +112,9 @@ pub(super) fn exchange(
         let (panel, input) = (panel.as_mut_ptr(), input.as_ptr());
         // SAFETY: AVX2 and FMA are there. The panel holds the tile's rows, and both the input and
         // `pixels`, which is borrowed mutably, all of the tile's pixels: just checked.
-        return unsafe { super::gather_vector::exchange(zero, panel, pitch, input, channels, tile) };
+        return unsafe {
+            super::gather_vector::exchange(zero, panel, pitch, input, channels, tile)
+        };
     }
     scatter(pixels, first, panel, pitch, channels, tile);
     gather(panel, pitch, input, channels, tile);

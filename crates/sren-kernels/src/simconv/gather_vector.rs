@@ -642,8 +642,8 @@ mod tests {
     use sren_math::{Grid, Pose};
 
     use super::*;
-    use crate::simd::LineBuffer;
     use crate::simconv::tile::Positions;
+    use crate::simd::LineBuffer;
     use crate::{PoseField, TapTable};
 
     type Gather = unsafe fn(*mut f32, usize, *const f32, usize, &Tile);

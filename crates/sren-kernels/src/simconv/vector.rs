@@ -2,6 +2,8 @@
 //!
 //! All functions are `inline(always)` and so become part of a function that has the instructions.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "all are by the contract of `Vector`")]
+
 use std::arch::x86_64::*;
 
 /// Some values side by side.
@@ -39,7 +41,6 @@ impl Vector for __m256 {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: by the trait's contract; so below.
         unsafe { _mm256_setzero_ps() }
     }
 
@@ -104,7 +105,6 @@ impl Vector for __m512 {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: by the trait's contract; so below.
         unsafe { _mm512_setzero_ps() }
     }
 

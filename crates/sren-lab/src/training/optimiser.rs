@@ -260,6 +260,22 @@ mod tests {
     }
 
     #[test]
+    fn what_only_the_decay_moves_ends_at_zero_and_not_at_numbers_that_are_slow() {
+        for kind in [
+            OptimiserKind::Adam { weight_decay: 1e-4 },
+            OptimiserKind::AdamW { weight_decay: 1.0 },
+            OptimiserKind::Sgd { momentum: 0.5, weight_decay: 1.0 },
+        ] {
+            let (mut values, mut moments) = ([0.3f32, -2e-3], [vec![], vec![]]);
+            for step in 1..20_000 {
+                update(kind, step, 0.01, &mut values, &[0.0; 2], &mut moments);
+                assert!(values.iter().chain(&moments[0]).all(|v| !v.is_subnormal()), "{kind:?}");
+            }
+            assert_eq!(values, [0.0; 2], "{kind:?}");
+        }
+    }
+
+    #[test]
     fn a_saved_state_goes_on_and_bad_gradients_are_named() {
         let kind = OptimiserKind::Adam { weight_decay: 0.01 };
         let mut optimiser = Optimiser::new(kind);

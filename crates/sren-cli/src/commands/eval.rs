@@ -92,7 +92,11 @@ impl Eval {
         let judges = if self.held_out { Judges::HeldOut } else { Judges::Test };
         let work = || report(&self.run, transforms, judges, self.images.into());
         let report = with_threads(self.threads, work)??;
-        if self.json { print_json(&report) } else { print(&report.text()) }
+        match (self.json, self.held_out) {
+            (true, _) => print_json(&report),
+            (false, true) => print(&format!("held-out training images\n{}", report.text())),
+            (false, false) => print(&report.text()),
+        }
     }
 
     /// The transforms that were asked for, by name; none for the usual ones.

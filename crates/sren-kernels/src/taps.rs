@@ -214,12 +214,9 @@ impl TapTable {
         &self.table.rows
     }
 
-    /// Pose number `pose` of a position of the batch.
-    pub(crate) fn frame(&self, position: usize, pose: usize) -> Frame {
-        match self.table.frames[..] {
-            [all] => all,
-            ref each => each[position * self.table.poses + pose],
-        }
+    /// The poses of all positions of the batch, position by position; one, if all are alike.
+    pub(crate) fn frames(&self) -> &[Frame] {
+        &self.table.frames
     }
 
     pub(crate) fn input_directions(&self) -> Option<&[Direction]> {

@@ -267,7 +267,18 @@ mod avx512 {
     /// # Safety
     /// As for [`super::multiply_strip`], on a machine with AVX-512.
     #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn multiply_strip(strip: Strip) {
+    pub(super) unsafe fn multiply_strip(mut strip: Strip) {
+        if let Strip { strips: 1, a_row: 1, .. } = strip {
+            // SAFETY: passed on, block after block.
+            unsafe {
+                while strip.rows >= COLUMNS {
+                    block::<COLUMNS, 1, true>(strip);
+                    strip.rows -= COLUMNS;
+                    strip.a = strip.a.wrapping_add(COLUMNS);
+                    strip.c = strip.c.wrapping_add(COLUMNS * strip.c_row);
+                }
+            }
+        }
         // SAFETY: passed on.
         for_each_block(strip, ROWS, |block| unsafe {
             match block.strips {
@@ -284,18 +295,18 @@ mod avx512 {
         // SAFETY: passed on.
         unsafe {
             match strip.rows {
-                1 => block::<1, S>(strip),
-                2 => block::<2, S>(strip),
-                3 => block::<3, S>(strip),
-                4 => block::<4, S>(strip),
-                5 => block::<5, S>(strip),
-                6 => block::<6, S>(strip),
-                7 => block::<7, S>(strip),
-                8 => block::<8, S>(strip),
-                9 => block::<9, S>(strip),
-                10 => block::<10, S>(strip),
-                11 => block::<11, S>(strip),
-                _ => block::<12, S>(strip),
+                1 => block::<1, S, false>(strip),
+                2 => block::<2, S, false>(strip),
+                3 => block::<3, S, false>(strip),
+                4 => block::<4, S, false>(strip),
+                5 => block::<5, S, false>(strip),
+                6 => block::<6, S, false>(strip),
+                7 => block::<7, S, false>(strip),
+                8 => block::<8, S, false>(strip),
+                9 => block::<9, S, false>(strip),
+                10 => block::<10, S, false>(strip),
+                11 => block::<11, S, false>(strip),
+                _ => block::<12, S, false>(strip),
             }
         }
     }
@@ -303,13 +314,16 @@ mod avx512 {
     /// # Safety
     /// As for [`super::multiply_strip`], with `R` rows and `S` strips, on a machine with AVX-512.
     #[inline(always)]
-    unsafe fn block<const R: usize, const S: usize>(block: Strip) {
+    unsafe fn block<const R: usize, const S: usize, const NEIGHBOURS: bool>(block: Strip) {
         // SAFETY: by this function's contract.
         unsafe {
             let mut sums = [[_mm512_setzero_ps(); S]; R];
             let mut rows = [block.a; R];
             for r in 0..R {
-                rows[r] = block.a.wrapping_add(opaque(r * block.a_row));
+                rows[r] = match NEIGHBOURS {
+                    true => block.a.wrapping_add(r),
+                    false => block.a.wrapping_add(opaque(r * block.a_row)),
+                };
             }
             let (mut at, mut b) = (0, block.b);
             for _ in 0..block.depth {

@@ -205,8 +205,16 @@ impl Tile {
         let zero = Frames { cos: zero, sin: zero, step_cos: zero, step_sin: zero, weight: zero };
         self.frames.resize(self.poses, zero);
         for (pose, frames) in self.frames.iter_mut().enumerate() {
-            for lane in 0..positions.len() {
-                frames.set(lane, taps.frame(positions.get(lane), pose));
+            match (taps.frames(), positions) {
+                ([all], _) => (0..positions.len()).for_each(|lane| frames.set(lane, *all)),
+                (each, Positions::Range(start, end)) => {
+                    let own = each[start * self.poses..end * self.poses].chunks_exact(self.poses);
+                    own.enumerate().for_each(|(lane, own)| frames.set(lane, own[pose]));
+                }
+                (each, Positions::List(list)) => {
+                    let own = list.iter().map(|&at| each[at as usize * self.poses + pose]);
+                    own.enumerate().for_each(|(lane, own)| frames.set(lane, own));
+                }
             }
         }
     }

@@ -45,7 +45,7 @@ fn sizes_are_those_of_the_originals() {
     // Wide residual network 16-8: 10.96 million with 10 classes on three channels.
     let (parameters, _) = size(Architecture::Wrn16_8, 3, 10);
     assert!((10_900_000..11_050_000).contains(&parameters), "{parameters}");
-    assert!(size(Architecture::Small, 1, 10).0 < 400_000);
+    assert!(size(Architecture::Small, 1, 10).0 < 450_000);
     assert!(size(Architecture::Blocks, 1, 10).0 < 100_000);
 }
 
@@ -132,8 +132,8 @@ fn feature_maps_turn_with_the_image_and_every_parameter_learns() {
 fn turning_the_image_moves_the_scores_to_another_turn() {
     let device = Device::flex();
     let stages = vec![StageConfig::new(6, 1, 1)];
-    let config = |upright: f64| {
-        let orientation = OrientationConfig::new(12, 8).with_upright(upright);
+    let config = |upright: f64, moments: Option<usize>| {
+        let orientation = OrientationConfig::new(12, 8).with_upright(upright).with_moments(moments);
         SimResNetConfig::new(3, 1, 4, 5, 2, stages.clone())
             .with_stem_kappa(0.5)
             .with_kappa(0.5)
@@ -143,9 +143,9 @@ fn turning_the_image_moves_the_scores_to_another_turn() {
         |net: &SimResNet, x: Tensor<4>| net.scores_in(x.clone(), &net.frames(&x).unwrap()).unwrap();
     let x = images(&device);
     let turned = x.clone().swap_dims(1, 2).flip([2]);
-    for upright in [0.0, 0.4] {
+    for (upright, moments) in [(0.0, None), (0.4, None), (0.0, Some(14)), (0.4, Some(14))] {
         device.seed(5);
-        let net = config(upright).init(&device).unwrap();
+        let net = config(upright, moments).init(&device).unwrap();
         let (own, moved) = (scores(&net, x.clone()), scores(&net, turned.clone()));
         assert_eq!(own.dims(), [2, 12, 3]);
         // A quarter turn is 3 of 12.
@@ -161,12 +161,28 @@ fn turning_the_image_moves_the_scores_to_another_turn() {
         assert_eq!(change.into_scalar::<f32>() > 1e-4, upright > 0.0);
     }
     // Without rotations there is nothing to ask, and the same weights.
-    let plain = config(0.4).with_equivariance(Equivariance::Scale).init(&device).unwrap();
+    let plain = config(0.4, None).with_equivariance(Equivariance::Scale).init(&device).unwrap();
     assert_eq!(scores(&plain, x).dims(), [2, 1, 3]);
-    assert_eq!(parameter_count(&plain), parameter_count(&config(0.0).init(&device).unwrap()));
-    for (turns, upright) in [(0, 0.0), (6, 0.0), (4000, 0.0), (8, 1.0), (8, -0.1), (8, f64::NAN)] {
+    let parameters = |moments| parameter_count(&config(0.0, moments).init(&device).unwrap());
+    assert_eq!(parameter_count(&plain), parameters(None));
+    // Three are the rule; each further moment has two weights for each of 6 features and 8 channels.
+    assert_eq!(
+        [parameters(Some(3)), parameters(Some(5))],
+        [0, 2].map(|m| parameters(None) + m * 96)
+    );
+    for (turns, upright, moments) in [
+        (0, 0.0, 3),
+        (6, 0.0, 3),
+        (4000, 0.0, 3),
+        (8, 1.0, 3),
+        (8, -0.1, 3),
+        (8, f64::NAN, 3),
+        (8, 0.0, 0),
+        (8, 0.0, 15),
+        (8, 0.0, usize::MAX),
+    ] {
         let bad = OrientationConfig::new(turns, 8).with_upright(upright);
-        let bad = config(0.0).with_orientation(Some(bad));
+        let bad = config(0.0, None).with_orientation(Some(bad.with_moments(Some(moments))));
         assert!(bad.init(&device).is_err() && bad.check_bounds([56, 56]).is_err());
     }
 }

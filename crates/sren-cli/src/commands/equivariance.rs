@@ -27,7 +27,7 @@ pub(crate) struct Equivariance {
     /// The folder of a run [default: random weights of the default network]
     #[arg(conflicts_with = "pose")]
     run: Option<PathBuf>,
-    /// The network of random weights: small, blocks, resnet18, resnet16, wrn16-8 or photos
+    /// The network of random weights: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos
     #[arg(long, value_name = "NAME", default_value = "small", conflicts_with_all = ["run", "pose"],
         value_parser = arch)]
     arch: Architecture,

@@ -18,7 +18,7 @@ use crate::progress::Progress;
 /// trained again, and one that was stopped goes on.
 #[derive(Debug, Args)]
 pub(crate) struct Table {
-    /// The recipe of every row: quick, default or paper
+    /// The recipe of every row: quick, default (and plus for sren+), plus or paper
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = preset)]
     preset: Preset,
     /// Which rows: cnn, so2, scale, sren, sren+
@@ -112,7 +112,11 @@ impl Table {
     }
 
     fn recipe(&self, name: &str, seed: u64) -> Result<Recipe, LabError> {
-        let mut recipe = self.preset.recipe()?;
+        let preset = match (self.preset, name) {
+            (Preset::Default, "sren+") => Preset::Plus,
+            (preset, _) => preset,
+        };
+        let mut recipe = preset.recipe()?;
         if recipe.photographs.is_some() {
             return Err(LabError::unfit("table", "a preset for MNIST", "one for photographs"));
         }

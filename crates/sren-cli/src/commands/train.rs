@@ -27,7 +27,7 @@ pub(crate) struct Train {
     /// Side that images of your own are brought to [default: 64]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
-    /// The recipe: quick, default, paper, photos or stl10 [default: default, or photos with --data]
+    /// The recipe: quick, default, plus (SREN+), paper, photos or stl10 [default: default, or photos with --data]
     #[arg(long, value_name = "NAME", value_parser = preset)]
     preset: Option<Preset>,
     /// A recipe of one's own, such as the config.toml of a run, instead of a preset
@@ -36,7 +36,7 @@ pub(crate) struct Train {
     /// What the network follows: sren, so2 (rotations), scale or cnn (nothing)
     #[arg(long, value_name = "KIND", value_parser = model)]
     model: Option<Equivariance>,
-    /// The network: small, blocks, resnet18, resnet16, wrn16-8 or photos
+    /// The network: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos
     #[arg(long, value_name = "NAME", value_parser = arch)]
     arch: Option<Architecture>,
     /// Turn and scale training images a little (SREN+)

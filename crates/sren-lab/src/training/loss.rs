@@ -7,15 +7,33 @@ use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor, TensorData};
 use sren::models::{SecondLook, over_turns};
 
-/// What it counts to know which way training images are turned, beside knowing their class.
-const TURN: f64 = 0.25;
+/// Which way training images are turned, learned beside their class.
+pub(super) struct Turn {
+    /// Scores of turns and classes, `[n, turns, classes]`.
+    scores: Tensor<3>,
+    /// What it counts, the class counting 1.
+    weight: f64,
+}
+
+impl Turn {
+    /// The features learn it too: only from images that are turned at random. Where all stand upright,
+    /// they would learn to tell the turn by what does not turn with the image, its pixels.
+    pub(super) fn of_features(scores: Tensor<3>) -> Self {
+        Self { scores, weight: 0.5 }
+    }
+
+    /// The head alone learns it, by its scores of features that do not learn.
+    pub(super) fn of_head(scores: Tensor<3>) -> Self {
+        Self { scores, weight: 0.25 }
+    }
+}
 
 /// What a network says of the training images.
 pub(super) struct Told<'a> {
     /// Scores of turns and classes, `[n, turns, classes]`.
     pub(super) scores: Tensor<3>,
-    /// The same, where turns are told apart, but only the head learns by them.
-    pub(super) turn_scores: Option<Tensor<3>>,
+    /// What is learned of the turn, where turns are told apart.
+    pub(super) turn: Option<Turn>,
     /// The second look, and its logits `[n, classes]` of the images as they are.
     pub(super) second: Option<(&'a SecondLook, Tensor<2>)>,
 }
@@ -24,8 +42,7 @@ pub(super) struct Told<'a> {
 /// weights.
 ///
 /// It is the cross entropy of the class, whatever the turn; where turns are told apart, that of the
-/// turn, given the class, by which features do not learn: they would learn to tell the turn by what
-/// does not turn with the image, its pixels; and that of the second look.
+/// turn, given the class; and that of the second look.
 pub(super) fn loss(
     told: Told,
     targets: Tensor<1, Int>,
@@ -43,17 +60,17 @@ pub(super) fn loss(
     }
     let best = logits.argmax(1).squeeze_dim::<1>(1);
     let right = best.equal(targets.clone()).int().sum().into_scalar::<i64>() as usize;
-    let Some(turn_scores) = told.turn_scores.filter(|_| turns > 1) else {
+    let Some(turn) = told.turn.filter(|_| turns > 1) else {
         return (loss, right);
     };
     // [n, turns, classes] -> [n, turns]: those of the true class.
     let own = targets.reshape([n, 1, 1]).expand([n, turns, 1]);
-    let own = log_softmax(turn_scores.gather(2, own).reshape([n, turns]), 1);
+    let own = log_softmax(turn.scores.gather(2, own).reshape([n, turns]), 1);
     let turned_back = angles.iter().flat_map(|angle| turned_back(*angle, turns)).collect();
     let turned_back =
         Tensor::<2>::from_data(TensorData::new::<f32, _>(turned_back, [n, turns]), &device);
     let turn_loss = (own * turned_back).sum_dim(1).mean().neg();
-    (loss + turn_loss.mul_scalar(TURN), right)
+    (loss + turn_loss.mul_scalar(turn.weight), right)
 }
 
 /// How likely each of `turns` turns makes an image upright that is turned by `angle`: half of it the
@@ -76,9 +93,8 @@ mod tests {
         let flat: Vec<f32> = scores.iter().flatten().copied().collect();
         let scores = Tensor::from_data(TensorData::new(flat, [1, scores.len(), 2]), &device);
         let target = Tensor::from_data(TensorData::new(vec![target], [1]), &device);
-        let turn_scores = Some(scores.clone());
-        let (loss, right) =
-            loss(Told { scores, turn_scores, second: None }, target, &[angle], None);
+        let turn = Some(Turn::of_head(scores.clone()));
+        let (loss, right) = loss(Told { scores, turn, second: None }, target, &[angle], None);
         (loss.into_scalar::<f32>(), right)
     }
 

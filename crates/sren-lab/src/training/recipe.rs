@@ -34,6 +34,8 @@ pub enum Preset {
     Quick,
     /// The small network on all images, some thirty CPU-minutes.
     Default,
+    /// The wide network on images turned and scaled a little: SREN+, some ninety CPU-minutes.
+    Plus,
     /// The paper's own: ResNet-18, 200 epochs.
     Paper,
     /// Photographs, some thousands of them.
@@ -48,6 +50,7 @@ impl Preset {
         let (name, text) = match self {
             Self::Quick => ("presets/quick.toml", include_str!("../../presets/quick.toml")),
             Self::Default => ("presets/default.toml", include_str!("../../presets/default.toml")),
+            Self::Plus => ("presets/plus.toml", include_str!("../../presets/plus.toml")),
             Self::Paper => ("presets/paper.toml", include_str!("../../presets/paper.toml")),
             Self::Photos => ("presets/photos.toml", include_str!("../../presets/photos.toml")),
             Self::Stl10 => ("presets/stl10.toml", include_str!("../../presets/stl10.toml")),
@@ -63,10 +66,13 @@ impl FromStr for Preset {
         match name {
             "quick" => Ok(Self::Quick),
             "default" => Ok(Self::Default),
+            "plus" => Ok(Self::Plus),
             "paper" => Ok(Self::Paper),
             "photos" => Ok(Self::Photos),
             "stl10" => Ok(Self::Stl10),
-            _ => Err(LabError::unfit("preset", "quick, default, paper, photos or stl10", name)),
+            _ => {
+                Err(LabError::unfit("preset", "quick, default, plus, paper, photos or stl10", name))
+            }
         }
     }
 }
@@ -78,7 +84,7 @@ pub struct Recipe {
     /// Where the images come from: mnist, stl10:DIR or a folder.
     #[serde(default, skip_serializing_if = "Source::is_mnist")]
     pub data: Source,
-    /// The network's name: small, blocks, resnet18, resnet16, wrn16-8 or photos.
+    /// The network's name: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos.
     pub arch: String,
     /// What it follows: sren, so2, scale or cnn.
     pub model: String,
@@ -251,8 +257,8 @@ mod tests {
 
     #[test]
     fn presets_are_read_and_written_back() {
-        use Preset::{Default, Paper, Photos, Quick, Stl10};
-        for preset in [Quick, Default, Paper, Photos, Stl10] {
+        use Preset::{Default, Paper, Photos, Plus, Quick, Stl10};
+        for preset in [Quick, Default, Plus, Paper, Photos, Stl10] {
             let mut recipe = preset.recipe().unwrap();
             if let Some(photographs) = &mut recipe.photographs {
                 photographs.classes = ["a".to_string(), "b \"é\"".to_string()].to_vec();
@@ -276,7 +282,7 @@ mod tests {
             (
                 "arch = \"blocks\"",
                 "arch = \"tiny\"",
-                "small, blocks, resnet18, resnet16, wrn16-8 or photos, got tiny",
+                "small, wide, blocks, resnet18, resnet16, wrn16-8 or photos, got tiny",
             ),
             ("learning_rate = ", "learning_rate = -", "a finite learning rate > 0"),
         ] {

@@ -13,7 +13,7 @@ use sren_data::{Dataset, Split, TrainingSplit};
 
 use super::drawn_positions::with_positions;
 use super::kept_poses::KeptPoses;
-use super::loss::{Told, loss};
+use super::loss::{Told, Turn, loss};
 use super::optimiser::Optimiser;
 use super::photographs::class_weights;
 use super::recipe::Recipe;
@@ -217,14 +217,18 @@ impl Trainer {
             None => None,
         };
         let (features, grid) = self.network.features(images, &frames)?;
-        let turn_scores = match &self.network.orientation {
-            Some(_) => Some(self.network.scores_of(features.clone().detach(), &grid, &frames)?),
+        let scores = self.network.scores_of(features.clone(), &grid, &frames)?;
+        let turn = match &self.network.orientation {
             None => None,
+            Some(_) if self.recipe.augment => Some(Turn::of_features(scores.clone())),
+            Some(_) => {
+                let features = features.detach();
+                Some(Turn::of_head(self.network.scores_of(features, &grid, &frames)?))
+            }
         };
-        let scores = self.network.scores_of(features, &grid, &frames)?;
         let angle = |index: &usize| Ok(self.recipe.transform(epoch, *index)?.angle());
         let angles = indices.iter().map(angle).collect::<Result<Vec<f64>>>()?;
-        let told = Told { scores, turn_scores, second };
+        let told = Told { scores, turn, second };
         let (loss, right) = loss(told, targets, &angles, self.class_weights.clone());
         let value = f64::from(loss.clone().into_scalar::<f32>());
         if !value.is_finite() {

@@ -12,10 +12,12 @@ use crate::error::{Error, Result};
 /// A network by name; [`config`](Self::config) gives its parts.
 #[derive(Config, Debug, PartialEq, Eq, Copy)]
 pub enum Architecture {
-    /// A net of 315 thousand parameters, for digits on a CPU: every fourth pixel sees its
+    /// A net of 438 thousand parameters, for digits on a CPU: every fourth pixel sees its
     /// surroundings, in a large frame of its own, by a CNN of four layers, and the head asks which way
     /// the image is turned. The most equivariant one, for there are no blocks.
     Small,
+    /// The same with wider layers: 1.1 million parameters, 1.7 times the time.
+    Wide,
     /// A net of 82 thousand parameters that learns digits in minutes on a CPU: a dense 11x11 stem
     /// and two blocks on one grid of half the image's size, in frames of large neighbourhoods.
     Blocks,
@@ -34,13 +36,21 @@ pub enum Architecture {
 
 impl Architecture {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Small, Self::Blocks, Self::Resnet18, Self::Resnet16, Self::Wrn16_8, Self::Photos];
+    pub const ALL: [Self; 7] = [
+        Self::Small,
+        Self::Wide,
+        Self::Blocks,
+        Self::Resnet18,
+        Self::Resnet16,
+        Self::Wrn16_8,
+        Self::Photos,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
+            Self::Wide => "wide",
             Self::Blocks => "blocks",
             Self::Resnet18 => "resnet18",
             Self::Resnet16 => "resnet16",
@@ -59,19 +69,22 @@ impl Architecture {
             let stages = stages.iter().map(stage).collect();
             SimResNetConfig::new(classes, image_channels, channels, kernel, stride, stages)
         };
-        let window = |layers: &[[usize; 3]]| {
-            let layer = |[channels, kernel, stride]: &[usize; 3]| {
-                WindowLayerConfig::new(*channels, *kernel, *stride)
-            };
-            layers.iter().map(layer).collect::<Vec<_>>()
-        };
-        match self {
-            Self::Small => net([160, 21, 4], &[])
-                .with_stem_window(window(&[[24, 5, 2], [48, 3, 2], [96, 3, 2]]))
+        // Windows of 21 taps a side, halved by each of three layers.
+        let windows = |[first, second, third, stem]: [usize; 4], hidden: usize| {
+            let layers = [[first, 5], [second, 3], [third, 3]];
+            let layer =
+                |[channels, kernel]: [usize; 2]| WindowLayerConfig::new(channels, kernel, 2);
+            let head = OrientationConfig::new(24, hidden).with_moments(Some(7)).with_upright(0.4);
+            net([stem, 21, 4], &[])
+                .with_stem_window(layers.map(layer).to_vec())
                 .with_stem_kappa(0.15)
                 .with_pool(Pool::MaxMean)
-                .with_orientation(Some(OrientationConfig::new(24, 96).with_upright(0.4)))
-                .with_pose(digit_poses().with_rings(64)),
+                .with_orientation(Some(head))
+                .with_pose(digit_poses().with_rings(64))
+        };
+        match self {
+            Self::Small => windows([24, 48, 96, 160], 96),
+            Self::Wide => windows([40, 80, 160, 256], 128),
             Self::Blocks => net([32, 11, 2], &[[32, 1, 1], [64, 1, 1]])
                 .with_stem_kappa(0.17)
                 .with_kappa(0.3)
@@ -122,7 +135,7 @@ impl std::str::FromStr for Architecture {
         Self::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| {
             Error::shape(
                 "Architecture",
-                "small, blocks, resnet18, resnet16, wrn16-8 or photos",
+                "small, wide, blocks, resnet18, resnet16, wrn16-8 or photos",
                 name,
             )
         })

@@ -4,9 +4,9 @@
 //! other and where they lie. The moments of the features f do not:
 //!
 //! ```text
-//! z_k = mean of f(x) e^(i k Gamma(x)), k = 1, 2        z_0 = mean of f(x) (x - centre) / extent
+//! z_mk = mean of f(x) d(x)^m e^(i k Gamma(x)),   d(x) = (x - centre) / extent, a complex number
 //! ```
-//! They turn with the image. Two layers see them turned by every step of a circle, and give each
+//! They turn with the image, m + k times as fast. Two layers see them turned by every step of a circle, and give each
 //! class a score for each turn, `l(turn, class)`. If the image is turned by a step, the rows of `l`
 //! move on by one, so `sum over turns of exp l` does not change: it is the invariant answer. Training
 //! images stand upright, which tells the network the row that is theirs; a prior for that row gives
@@ -24,11 +24,24 @@ use sren_kernels::PoseField;
 use crate::Equivariance;
 use crate::error::{Error, Result};
 
-/// Harmonic of the angle by which each pair of moments turns.
-const HARMONICS: [f32; PAIRS] = [1.0, 2.0, 1.0];
-const PAIRS: usize = 3;
-/// Moments of a channel: two for each pair.
-const MOMENTS: usize = 2 * PAIRS;
+/// The moments: powers m of the way from the centre and k of the frame's direction, a negative one
+/// being that of the conjugate. Heads take the first few.
+const MOMENTS: [[i32; 2]; 14] = [
+    [0, 1],
+    [0, 2],
+    [1, 0],
+    [0, 3],
+    [2, 0],
+    [1, 1],
+    [1, -1],
+    [0, 4],
+    [2, -1],
+    [2, -2],
+    [2, 1],
+    [-1, 2],
+    [1, 2],
+    [3, 0],
+];
 /// Keeps means of nothing finite.
 const NOTHING: f32 = 1e-3;
 
@@ -43,6 +56,9 @@ pub struct OrientationConfig {
     /// any angle; below 1. With 0 the answer is invariant.
     #[config(default = 0.0)]
     pub upright: f64,
+    /// Moments of every feature that are looked at, 1 to 14; 3, if nothing is said.
+    #[config(default = "None")]
+    pub moments: Option<usize>,
 }
 
 /// The hidden layer of the head that asks which way the image is turned. Made by
@@ -55,6 +71,7 @@ pub struct Orientation {
     pub turned: Linear,
     turns: usize,
     upright: f64,
+    moments: usize,
 }
 
 impl OrientationConfig {
@@ -66,14 +83,19 @@ impl OrientationConfig {
         device: &Device,
     ) -> Result<Orientation> {
         self.check()?;
-        let Self { turns, channels: hidden, upright } = *self;
-        let turned = LinearConfig::new(MOMENTS * channels, hidden).with_bias(false);
+        let (moments, hidden) = (self.moments(), self.channels);
+        let turned = LinearConfig::new(2 * moments * channels, hidden).with_bias(false);
         Ok(Orientation {
             pooled: LinearConfig::new(pooled, hidden).init(device),
             turned: turned.init(device),
-            turns,
-            upright,
+            turns: self.turns,
+            upright: self.upright,
+            moments,
         })
+    }
+
+    fn moments(&self) -> usize {
+        self.moments.unwrap_or(3)
     }
 
     /// Refuses what is no such layer.
@@ -87,12 +109,17 @@ impl OrientationConfig {
             let expected = "an upright part in 0..1";
             return Err(Error::shape(OPERATION, expected, self.upright.to_string()));
         }
+        if !(1..=MOMENTS.len()).contains(&self.moments()) {
+            let expected = format!("1 to {} moments", MOMENTS.len());
+            return Err(Error::shape(OPERATION, expected, self.moments().to_string()));
+        }
         Ok(())
     }
 
     /// Learned values, for features of `channels` channels, `pooled` after the pool.
     pub(super) fn parameters(&self, channels: usize, pooled: usize) -> usize {
-        let inputs = channels.saturating_mul(MOMENTS).saturating_add(pooled).saturating_add(1);
+        let inputs =
+            channels.saturating_mul(2 * self.moments()).saturating_add(pooled).saturating_add(1);
         inputs.saturating_mul(self.channels)
     }
 }
@@ -103,7 +130,8 @@ impl Orientation {
         if equivariance.follows_rotation() { self.turns } else { 1 }
     }
 
-    /// Pooled features `[n, pooled]` and [moments] `[n, 6, c]` -> `[n, turns, channels]`.
+    /// Pooled features `[n, pooled]` and [moments](Self::moments)
+    /// `[n, 2 moments, c]` -> `[n, turns, channels]`.
     ///
     /// With `W_x`, `W_y` for the parts of a pair z, turned by a, the layer gives
     /// `cos a (W_x z_x + W_y z_y) + sin a (W_y z_x - W_x z_y)`: two products a pair, not one a turn.
@@ -113,23 +141,23 @@ impl Orientation {
         moments: Tensor<3>,
         equivariance: Equivariance,
     ) -> Tensor<3> {
-        let [n, _, c] = moments.dims();
+        let ([n, _, c], count) = (moments.dims(), self.moments);
         let ([_, hidden], turns) = (self.turned.weight.dims(), self.turns(equivariance));
-        // [n, 6, c] -> [pairs, n, 2, c], as it is and turned by a right angle of its harmonic
-        let upright = moments.reshape([n, PAIRS, 2, c]).swap_dims(0, 1);
+        // [n, 2 moments, c] -> [moments, n, 2, c], as it is and turned by a right angle
+        let upright = moments.reshape([n, count, 2, c]).swap_dims(0, 1);
         let aside = Tensor::cat(
             vec![upright.clone().narrow(2, 1, 1).neg(), upright.clone().narrow(2, 0, 1)],
             2,
         );
-        let both = [upright, aside].map(|moments| moments.reshape([PAIRS, n, 2 * c]));
-        let weight = self.turned.weight.val().reshape([PAIRS, 2 * c, hidden]);
-        // [pairs, 2 n, 2 c] x [pairs, 2 c, hidden] -> [n, 6, hidden]
+        let both = [upright, aside].map(|moments| moments.reshape([count, n, 2 * c]));
+        let weight = self.turned.weight.val().reshape([count, 2 * c, hidden]);
+        // [moments, 2 n, 2 c] x [moments, 2 c, hidden] -> [n, 2 moments, hidden]
         let parts = Tensor::cat(both.to_vec(), 1).matmul(weight);
-        let parts = parts.reshape([PAIRS, 2, n, hidden]).permute([2, 0, 1, 3]);
-        let parts = parts.reshape([n, MOMENTS, hidden]);
-        // [n, turns, 6] x [n, 6, hidden]
-        let turned =
-            circle(self.turns, turns, &parts.device()).expand([n, turns, MOMENTS]).matmul(parts);
+        let parts = parts.reshape([count, 2, n, hidden]).permute([2, 0, 1, 3]);
+        let parts = parts.reshape([n, 2 * count, hidden]);
+        // [n, turns, 2 moments] x [n, 2 moments, hidden]
+        let circle = self.circle(turns, &parts.device()).expand([n, turns, 2 * count]);
+        let turned = circle.matmul(parts);
         let pooled = self.pooled.forward(pooled).unsqueeze_dim::<3>(1);
         relu(turned + pooled)
     }
@@ -143,44 +171,79 @@ impl Orientation {
     pub(super) fn multiply_adds(&self, turns: usize) -> usize {
         let [pooled, hidden] = self.pooled.weight.dims();
         let [moments, _] = self.turned.weight.dims();
-        (pooled + 2 * moments + MOMENTS * turns) * hidden
+        (pooled + 2 * moments + 2 * self.moments * turns) * hidden
     }
-}
 
-/// Cosine and sine of each harmonic of the first `count` of `turns` turns of a circle:
-/// `[1, count, 6]`.
-fn circle(turns: usize, count: usize, device: &Device) -> Tensor<3> {
-    let of_turn = |turn: usize| {
-        let angle = TAU * turn as f32 / turns as f32;
-        HARMONICS.map(|harmonic| (harmonic * angle).sin_cos())
-    };
-    let values: Vec<f32> = (0..count).flat_map(of_turn).flat_map(|(sin, cos)| [cos, sin]).collect();
-    Tensor::from_data(TensorData::new(values, [1, count, MOMENTS]), device)
-}
-
-/// The moments of features `[n, h, w, c]` that have the poses of `field`: `[n, 6, c]`. The features
-/// are those already multiplied with the gate.
-pub(super) fn moments(features: Tensor<4>, field: &PoseField) -> Tensor<3> {
-    let [n, h, w, c] = features.dims();
-    let area = h * w;
-    let mut weights = vec![0.0f32; n * MOMENTS * area];
-    for (image, weights) in weights.chunks_exact_mut(MOMENTS * area).enumerate() {
-        let directions = directions(field, image);
-        for (position, moments) in directions.into_iter().enumerate() {
-            for (moment, value) in moments.into_iter().enumerate() {
-                weights[moment * area + position] = value;
+    /// The moments of features `[n, h, w, c]` that have the poses of `field`: `[n, 2 moments, c]`, real
+    /// and imaginary parts. The features are those already multiplied with the gate.
+    pub(super) fn moments(&self, features: Tensor<4>, field: &PoseField) -> Tensor<3> {
+        let [n, h, w, c] = features.dims();
+        let (area, parts) = (h * w, 2 * self.moments);
+        let mut weights = vec![0.0f32; n * parts * area];
+        for (image, weights) in weights.chunks_exact_mut(parts * area).enumerate() {
+            for (position, place) in places(field, image).into_iter().enumerate() {
+                for (moment, powers) in MOMENTS[..self.moments].iter().enumerate() {
+                    let [real, imaginary] = place.moment(*powers);
+                    weights[2 * moment * area + position] = real;
+                    weights[(2 * moment + 1) * area + position] = imaginary;
+                }
             }
         }
+        let weights = TensorData::new(weights, [n, parts, area]);
+        let weights = Tensor::<3>::from_data(weights, &features.device());
+        // [n, 2 moments, h w] x [n, h w, c]
+        weights.matmul(features.reshape([n, area, c]))
     }
-    let weights = TensorData::new(weights, [n, MOMENTS, area]);
-    let weights = Tensor::<3>::from_data(weights, &features.device());
-    // [n, 6, h w] x [n, h w, c]
-    weights.matmul(features.reshape([n, area, c]))
+
+    /// Cosine and sine of what the first `count` of all turns do to each moment:
+    /// `[1, count, 2 moments]`.
+    fn circle(&self, count: usize, device: &Device) -> Tensor<3> {
+        let of_turn = |turn: usize| {
+            let angle = TAU * turn as f32 / self.turns as f32;
+            let moments = MOMENTS[..self.moments].iter();
+            moments.map(move |[m, k]| ((m + k) as f32 * angle).sin_cos())
+        };
+        let values = (0..count).flat_map(of_turn).flat_map(|(sin, cos)| [cos, sin]);
+        let shape = [1, count, 2 * self.moments];
+        Tensor::from_data(TensorData::new(values.collect::<Vec<f32>>(), shape), device)
+    }
 }
 
-/// What the features of each position of an image are multiplied with: cosine and sine of the angle,
-/// of twice the angle, and the way from the centre; divided by the sum of the gate.
-fn directions(field: &PoseField, image: usize) -> Vec<[f32; MOMENTS]> {
+type Complex = [f32; 2];
+
+fn product([a, b]: Complex, [c, d]: Complex) -> Complex {
+    [a * c - b * d, a * d + b * c]
+}
+
+/// What the features of a position are multiplied with is made from its place: its weight in a mean
+/// over all positions, its way from their centre, in units of their extent, and the directions of its
+/// frames with their weights.
+struct Place<'a> {
+    weight: f32,
+    way: Complex,
+    angles: &'a [f32],
+    weights: &'a [f32],
+}
+
+impl Place<'_> {
+    fn moment(&self, [m, k]: [i32; 2]) -> Complex {
+        if self.weight == 0.0 {
+            return [0.0; 2];
+        }
+        let [x, y] = self.way;
+        let way = if m < 0 { [x, -y] } else { [x, y] };
+        let way = (0..m.abs()).fold([self.weight, 0.0], |power, _| product(power, way));
+        let frames = self.angles.iter().zip(self.weights);
+        frames.fold([0.0; 2], |[real, imaginary], (angle, weight)| {
+            let (sin, cos) = (k as f32 * angle).sin_cos();
+            let [a, b] = product(way, [weight * cos, weight * sin]);
+            [real + a, imaginary + b]
+        })
+    }
+}
+
+/// The places of all positions of an image.
+fn places(field: &PoseField, image: usize) -> Vec<Place<'_>> {
     let (grid, poses) = (field.grid(), field.poses());
     let gate = &field.confidence()[image * grid.len()..][..grid.len()];
     let sum = gate.iter().sum::<f32>() + NOTHING;
@@ -190,26 +253,17 @@ fn directions(field: &PoseField, image: usize) -> Vec<[f32; MOMENTS]> {
     };
     let centre = [mean(&|[x, _]| x), mean(&|[_, y]| y)];
     let extent = mean(&|[x, y]| (x - centre[0]).powi(2) + (y - centre[1]).powi(2)).sqrt() + NOTHING;
-    let direction = |at: usize| {
-        let mut moments = [0.0; MOMENTS];
-        if gate[at] == 0.0 {
-            return moments;
+    let place = |at: usize| {
+        let ([x, y], first) = (point(at), (image * grid.len() + at) * poses);
+        Place {
+            // Features have the gate already: what is closed counts nothing.
+            weight: if gate[at] == 0.0 { 0.0 } else { 1.0 / sum },
+            way: [(x - centre[0]) / extent, (y - centre[1]) / extent],
+            angles: &field.angle()[first..][..poses],
+            weights: &field.weight()[first..][..poses],
         }
-        let first = (image * grid.len() + at) * poses;
-        let own = field.angle()[first..].iter().zip(&field.weight()[first..]).take(poses);
-        for (angle, weight) in own {
-            for (pair, harmonic) in HARMONICS.into_iter().take(2).enumerate() {
-                let (sin, cos) = (harmonic * angle).sin_cos();
-                moments[2 * pair] += weight * cos / sum;
-                moments[2 * pair + 1] += weight * sin / sum;
-            }
-        }
-        let [x, y] = point(at);
-        moments[4] = (x - centre[0]) / extent / sum;
-        moments[5] = (y - centre[1]) / extent / sum;
-        moments
     };
-    (0..grid.len()).map(direction).collect()
+    (0..grid.len()).map(place).collect()
 }
 
 /// Scores `[n, turns, classes]` of turns and classes -> scores of classes `[n, classes]`, whatever the

@@ -8,7 +8,7 @@ use sren_kernels::TapTable;
 use sren_math::Grid;
 
 use super::block::{SimBlock, SimBlockConfig, dropout, grids_through};
-use super::orientation::{Orientation, OrientationConfig, moments, over_turns, turn_chances};
+use super::orientation::{Orientation, OrientationConfig, over_turns, turn_chances};
 use super::second_look::{SecondLook, SecondLookConfig};
 use super::window::{WindowLayer, WindowLayerConfig, Windows};
 use crate::error::{Error, Result};
@@ -312,7 +312,8 @@ impl SimResNet {
         let hidden = match &self.orientation {
             None => pooled.unsqueeze_dim::<3>(1),
             Some(orientation) => {
-                orientation.forward(pooled, moments(x, frames.field(grid)?), self.equivariance)
+                let moments = orientation.moments(x, frames.field(grid)?);
+                orientation.forward(pooled, moments, self.equivariance)
             }
         };
         let hidden = match &self.head_dropout {

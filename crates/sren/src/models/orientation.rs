@@ -24,24 +24,10 @@ use sren_kernels::PoseField;
 use crate::Equivariance;
 use crate::error::{Error, Result};
 
-/// The moments: powers m of the way from the centre and k of the frame's direction, a negative one
-/// being that of the conjugate. Heads take the first few.
-const MOMENTS: [[i32; 2]; 14] = [
-    [0, 1],
-    [0, 2],
-    [1, 0],
-    [0, 3],
-    [2, 0],
-    [1, 1],
-    [1, -1],
-    [0, 4],
-    [2, -1],
-    [2, -2],
-    [2, 1],
-    [-1, 2],
-    [1, 2],
-    [3, 0],
-];
+/// The moments: powers m of the way from the centre and k of the frame's direction. Heads take the
+/// first few.
+const MOMENTS: [[i32; 2]; 7] = [[0, 1], [0, 2], [1, 0], [0, 3], [2, 0], [1, 1], [1, -1]];
+
 /// Keeps means of nothing finite.
 const NOTHING: f32 = 1e-3;
 
@@ -56,7 +42,7 @@ pub struct OrientationConfig {
     /// any angle; below 1. With 0 the answer is invariant.
     #[config(default = 0.0)]
     pub upright: f64,
-    /// Moments of every feature that are looked at, 1 to 14; 3, if nothing is said.
+    /// Moments of every feature that are looked at, 1 to 7; 3, if nothing is said.
     #[config(default = "None")]
     pub moments: Option<usize>,
 }
@@ -230,9 +216,7 @@ impl Place<'_> {
         if self.weight == 0.0 {
             return [0.0; 2];
         }
-        let [x, y] = self.way;
-        let way = if m < 0 { [x, -y] } else { [x, y] };
-        let way = (0..m.abs()).fold([self.weight, 0.0], |power, _| product(power, way));
+        let way = (0..m).fold([self.weight, 0.0], |power, _| product(power, self.way));
         let frames = self.angles.iter().zip(self.weights);
         frames.fold([0.0; 2], |[real, imaginary], (angle, weight)| {
             let (sin, cos) = (k as f32 * angle).sin_cos();

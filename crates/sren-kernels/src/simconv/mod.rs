@@ -18,6 +18,8 @@ mod kernel;
 mod patches;
 mod plan;
 mod product;
+#[cfg(target_arch = "x86_64")]
+mod runs;
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod vector;

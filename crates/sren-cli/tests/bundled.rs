@@ -11,7 +11,7 @@ fn sren(arguments: &[&str]) -> String {
 }
 
 /// What `sren eval --images 1000` printed when the network was trained.
-const PUBLISHED: [(&str, f64); 4] = [("upright", 98.2), ("r", 97.6), ("s", 98.3), ("srt", 97.8)];
+const PUBLISHED: [(&str, f64); 4] = [("upright", 98.1), ("r", 97.6), ("s", 98.3), ("srt", 97.0)];
 
 #[test]
 fn it_is_as_accurate_as_published_on_a_sample_of_the_test_sets() {
@@ -27,7 +27,7 @@ fn it_is_as_accurate_as_published_on_a_sample_of_the_test_sets() {
 
 #[test]
 fn it_is_there_for_every_command() {
-    assert!(sren(&["info"]).contains("315282 parameters"));
+    assert!(sren(&["info"]).contains("438162 parameters"));
     assert!(sren(&["eval", "mnist-sren", "--images", "20", "--sets", "r"]).contains("20"));
     assert!(sren(&["stability", "--images", "10", "--json"]).contains("mnist-sren"));
 }

@@ -16,7 +16,7 @@ pub enum Architecture {
     /// surroundings, in a large frame of its own, by a CNN of four layers, and the head asks which way
     /// the image is turned. The most equivariant one, for there are no blocks.
     Small,
-    /// The same with wider layers: 1.1 million parameters, 1.7 times the time.
+    /// The same with wider layers: a million parameters, 1.7 times the time.
     Wide,
     /// A net of 82 thousand parameters that learns digits in minutes on a CPU: a dense 11x11 stem
     /// and two blocks on one grid of half the image's size, in frames of large neighbourhoods.

@@ -5,7 +5,7 @@
 //!     + sum_d a[r * a_row + d * a_depth] * b[s * b_strip + d * b_depth + j]
 //! ```
 //! in blocks of up to 6 rows, which 12 AVX registers hold while both operands stream by, or of up to
-//! 12 rows of both strips in 24 AVX-512 registers. As either operand may have any strides, this serves the
+//! 12 rows of both strips in 24 AVX-512 registers, or of 16 neighbouring rows of one. As either operand may have any strides, this serves the
 //! forward product and both products of the gradients, and panels need no packing. Every sum is
 //! taken in the same order, so that AVX and AVX-512 give the same to the last bit.
 
@@ -268,6 +268,7 @@ mod avx512 {
     /// As for [`super::multiply_strip`], on a machine with AVX-512.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn multiply_strip(mut strip: Strip) {
+        // Neighbouring rows need one address for all, and 16 of them read a whole cache line.
         if let Strip { strips: 1, a_row: 1, .. } = strip {
             // SAFETY: passed on, block after block.
             unsafe {
@@ -312,7 +313,8 @@ mod avx512 {
     }
 
     /// # Safety
-    /// As for [`super::multiply_strip`], with `R` rows and `S` strips, on a machine with AVX-512.
+    /// As for [`super::multiply_strip`], with `R` rows, which may be `NEIGHBOURS`, and `S` strips, on
+    /// a machine with AVX-512.
     #[inline(always)]
     unsafe fn block<const R: usize, const S: usize, const NEIGHBOURS: bool>(block: Strip) {
         // SAFETY: by this function's contract.
@@ -392,11 +394,18 @@ fn opaque(mut distance: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// The product of a strip in the given version.
-    fn product(rows: usize, depth: usize, start: u8, version: fn(Strip)) -> Vec<f32> {
+    /// The product of two strips in the given version, of rows that follow each other or are
+    /// neighbours.
+    fn product(
+        [rows, depth]: [usize; 2],
+        neighbours: bool,
+        start: u8,
+        version: fn(Strip),
+    ) -> Vec<f32> {
         let value = |i: usize| ((i * 7919 % 1009) as f32 - 504.0) / 300.0;
-        let (a_row, c_row) = (depth + 3, 2 * COLUMNS + 5);
-        let a: Vec<f32> = (0..rows * a_row).map(value).collect();
+        let [a_row, a_depth] = if neighbours { [1, rows + 3] } else { [depth + 3, 1] };
+        let c_row = 2 * COLUMNS + 5;
+        let a: Vec<f32> = (0..(rows + 3) * (depth + 3)).map(value).collect();
         let b: Vec<f32> = (0..2 * depth * COLUMNS).map(|i| value(i + 31)).collect();
         let row: Vec<f32> = (0..2 * COLUMNS).map(|i| value(i + 77)).collect();
         let mut c: Vec<f32> = (0..rows * c_row).map(|i| value(i + 5)).collect();
@@ -406,7 +415,7 @@ mod tests {
             _ => Start::Row(row.as_ptr()),
         };
         let (a, b, place) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
-        let (a_depth, b_depth, b_strip) = (1, COLUMNS, depth * COLUMNS);
+        let (b_depth, b_strip) = (COLUMNS, depth * COLUMNS);
         let strip = Strip {
             rows,
             depth,
@@ -427,33 +436,40 @@ mod tests {
 
     #[test]
     fn all_versions_give_the_same() {
-        for (rows, depth) in [(1, 1), (5, 16), (6, 16), (11, 7), (12, 40), (25, 16), (40, 300)] {
-            for start in 0..3 {
-                // Operands are as large as their strips say, each its own: all of these are sound.
-                let portable = product(rows, depth, start, |strip| {
-                    for strip in [strip.only(0), strip.only(1)] {
-                        // SAFETY: see above.
-                        for_each_block(strip, 1, |strip| unsafe { portable::<1>(strip) });
-                    }
-                });
-                if !crate::simd::has_avx2() {
-                    continue;
+        let sizes = [[1, 1], [5, 16], [6, 16], [11, 7], [12, 40], [25, 16], [40, 300]];
+        for (size, case) in sizes.into_iter().flat_map(|size| (0..6).map(move |case| (size, case)))
+        {
+            let (neighbours, start) = (case >= 3, case % 3);
+            let product = |version: fn(Strip)| product(size, neighbours, start, version);
+            // Operands are as large as their strips say, each its own: all of these are sound.
+            let portable = product(|strip| {
+                for strip in [strip.only(0), strip.only(1)] {
+                    // SAFETY: see above.
+                    for_each_block(strip, 1, |strip| unsafe { portable::<1>(strip) });
                 }
-                let narrow = product(rows, depth, start, |strip| {
+            });
+            if !crate::simd::has_avx2() {
+                continue;
+            }
+            let narrow = product(|strip| {
+                for strip in [strip.only(0), strip.only(1)] {
+                    // SAFETY: see above; AVX2 is there.
+                    unsafe { avx2::multiply_strip(strip) }
+                }
+            });
+            let far = |a: f32, b: f32| (a - b).abs() > 1e-3;
+            assert!(!portable.iter().zip(&narrow).any(|(a, b)| far(*a, *b)), "{size:?} {case}");
+            if crate::simd::has_avx512() {
+                // SAFETY: see above; AVX-512 is there.
+                let wide = product(|strip| unsafe { avx512::multiply_strip(strip) });
+                assert_eq!(narrow, wide, "{size:?} {case}");
+                let one_by_one = product(|strip| {
                     for strip in [strip.only(0), strip.only(1)] {
-                        // SAFETY: see above; AVX2 is there.
-                        unsafe { avx2::multiply_strip(strip) }
-                    }
-                });
-                let far = |a: f32, b: f32| (a - b).abs() > 1e-3;
-                assert!(!portable.iter().zip(&narrow).any(|(a, b)| far(*a, *b)), "{rows} {depth}");
-                if crate::simd::has_avx512() {
-                    let wide = product(rows, depth, start, |strip| {
                         // SAFETY: see above; AVX-512 is there.
                         unsafe { avx512::multiply_strip(strip) }
-                    });
-                    assert_eq!(narrow, wide, "{rows} {depth} {start}");
-                }
+                    }
+                });
+                assert_eq!(narrow, one_by_one, "{size:?} {case}");
             }
         }
     }

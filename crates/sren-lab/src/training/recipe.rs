@@ -274,6 +274,16 @@ mod tests {
     }
 
     #[test]
+    fn a_head_of_before_has_no_word_on_moments() {
+        let mut recipe = Preset::Default.recipe().unwrap();
+        recipe.network = Some(recipe.network().unwrap());
+        let text = recipe.to_toml().unwrap();
+        let before = Recipe::parse("before", &text.replace("moments = 7\n", "")).unwrap();
+        let moments = |recipe: &Recipe| recipe.network.clone()?.orientation?.moments;
+        assert_eq!([moments(&recipe), moments(&before)], [Some(7), None]);
+    }
+
+    #[test]
     fn faults_are_named_in_one_line() {
         let good = Preset::Quick.recipe().unwrap().to_toml().unwrap();
         for (from, to, says) in [

@@ -6,10 +6,11 @@
 //! ```text
 //! z_mk = mean of f(x) d(x)^m e^(i k Gamma(x)),   d(x) = (x - centre) / extent, a complex number
 //! ```
-//! They turn with the image, m + k times as fast. Two layers see them turned by every step of a circle, and give each
-//! class a score for each turn, `l(turn, class)`. If the image is turned by a step, the rows of `l`
-//! move on by one, so `sum over turns of exp l` does not change: it is the invariant answer. Training
-//! images stand upright, which tells the network the row that is theirs; a prior for that row gives
+//! They turn with the image, m + k times as fast. Two layers see them turned by every step of a
+//! circle, and give each class a score for each turn, `l(turn, class)`. If the image is turned by a
+//! step, the rows of `l` move on by one, so `sum over turns of exp l` does not change: it is the
+//! invariant answer. Training images stand upright, or it is known how they are turned, which tells
+//! the network the row that is theirs; a prior for the upright row gives
 //! away some invariance for what is known of images that are seldom turned.
 
 use std::f32::consts::TAU;

@@ -31,21 +31,31 @@ pub(crate) fn in_blocks(
     values
 }
 
-/// A part of a new array, zeroed from its beginning on as far as it is asked for.
+/// A part of a new array, filled from its beginning on as far as it is asked for.
 pub(crate) struct Part<'a> {
     values: &'a mut [MaybeUninit<f32>],
-    zeroed: usize,
+    filled: usize,
 }
 
 impl Part<'_> {
     /// At least the first `len` values, which were zeros before anything was written to them.
     pub(crate) fn until(&mut self, len: usize) -> &mut [f32] {
-        if len > self.zeroed {
-            self.values[self.zeroed..len].fill(MaybeUninit::new(0.0));
-            self.zeroed = len;
+        if len > self.filled {
+            self.values[self.filled..len].fill(MaybeUninit::new(0.0));
+            self.filled = len;
         }
-        // SAFETY: these were zeroed here.
-        unsafe { self.values[..self.zeroed].assume_init_mut() }
+        // SAFETY: these were filled here or in `all`.
+        unsafe { self.values[..self.filled].assume_init_mut() }
+    }
+
+    /// All values, of which nothing was asked for before: `pattern` over and over.
+    pub(crate) fn all(&mut self, pattern: &[f32]) -> &mut [f32] {
+        assert!(self.filled == 0 && !pattern.is_empty(), "a pattern for a new part");
+        for values in self.values.chunks_mut(pattern.len()) {
+            values.write_copy_of_slice(&pattern[..values.len()]);
+        }
+        self.filled = self.values.len();
+        self.until(self.values.len())
     }
 }
 
@@ -62,10 +72,10 @@ pub(crate) fn in_parts<S, R: Send>(
     let mut rest = &mut values.spare_capacity_mut()[..len];
     let mut cut = |length: &usize| {
         let part = rest.split_off_mut(..*length).expect("parts within the array");
-        Part { values: part, zeroed: 0 }
+        Part { values: part, filled: 0 }
     };
     let parts: Vec<Part> = lengths.iter().map(&mut cut).collect();
-    let mut last = Part { values: rest, zeroed: 0 };
+    let mut last = Part { values: rest, filled: 0 };
     last.until(last.values.len());
     let results = parts.into_par_iter().enumerate().map_init(own, |own, (index, mut part)| {
         let result = write(own, index, &mut part);
@@ -73,7 +83,7 @@ pub(crate) fn in_parts<S, R: Send>(
         result
     });
     let results = results.collect();
-    // SAFETY: the parts and the last one cover the first `len` values, and all were zeroed.
+    // SAFETY: the parts and the last one cover the first `len` values, and all were filled.
     unsafe { values.set_len(len) };
     (values, results)
 }
@@ -104,5 +114,7 @@ mod tests {
         assert_eq!(values, [1.0, 5.0, 0.0, 2.0, 5.0, 0.0, 0.0, 0.0]);
         assert_eq!(numbers, [0, 1]);
         assert_eq!(in_parts(2, &[], || (), |_, _, _| ()).0, [0.0; 2]);
+        let write = |_: &mut (), _: usize, part: &mut Part| part.all(&[1.0, 2.0])[0] += 6.0;
+        assert_eq!(in_parts(4, &[3], || (), write).0, [7.0, 2.0, 1.0, 0.0]);
     }
 }

@@ -19,6 +19,22 @@ pub(crate) fn has_avx512() -> bool {
     *ANSWER.get_or_init(|| has_avx2() && is_x86_feature_detected!("avx512f"))
 }
 
+/// Whether to use AVX-512 where most of the work is to store. AMD's Zen 4 (family 19h) stores halves,
+/// for which AVX2 is faster.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn stores_whole_avx512() -> bool {
+    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        use std::arch::x86_64::__cpuid;
+        let (vendor, version) = (__cpuid(0), __cpuid(1).eax);
+        let amd = [vendor.ebx, vendor.edx, vendor.ecx]
+            == [*b"Auth", *b"enti", *b"cAMD"].map(u32::from_le_bytes);
+        // The family, and what is added to it if it is the last that fits.
+        let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+        has_avx512() && !(amd && family == 0x19)
+    })
+}
+
 /// Asks for `values` to be brought into the second-level cache, where the machine can be asked.
 /// What is read in no order that the machine can foresee is worth announcing.
 pub(crate) fn prefetch(values: &[f32]) {

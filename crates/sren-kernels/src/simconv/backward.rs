@@ -7,9 +7,11 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::gather::{announce, exchange, gather};
+use super::kernel::Base;
 use super::plan::{Group, Plan};
-use super::product::{Base, Packed, Rows, RowsMut, add_transposed_product, multiply};
-use super::tile::{Positions, Tile};
+use super::positions::Positions;
+use super::product::{Packed, Rows, RowsMut, add_transposed_product, multiply};
+use super::tile::Tile;
 use super::{Gradients, SimConv};
 use crate::buffer::{Part, in_parts};
 use crate::simd::LineBuffer;
@@ -136,8 +138,8 @@ fn share_backward(
             }
         };
         let strips = packed.strips_of(grads, n, c_out);
-        strips.add_sum_of_rows(&mut sums.bias);
         let grads = Rows::new(grads, n, c_out, c_out);
+        grads.add_sum(&mut sums.bias);
         if let Some(patches) = conv.pixels_as_panel(taps, input, positions) {
             let mut sum = RowsMut::new(&mut sums.weight, width, c_out, c_out);
             add_transposed_product(&mut sum, patches, strips);
@@ -153,20 +155,29 @@ fn share_backward(
         announced = announce(input, conv.c_in, taps, positions, announced);
         let panel = panel.take(n * plan.pitch);
         for (index, group) in plan.groups().enumerate() {
-            tile.sample(taps, group.taps.clone(), conv.relative_pose);
+            let taps_in_part = plan.leaves_out.then_some(1);
+            tile.sample(taps, group.taps.clone(), conv.relative_pose, taps_in_part);
             match transposed.get(index) {
                 Some(weight) => {
+                    for part in tile.parts() {
+                        let columns = plan.columns(part.taps);
+                        let weight = weight.strips().columns(columns.clone());
+                        let patches = &mut panel[columns.start..];
+                        let mut patches = RowsMut::new(patches, n, columns.len(), plan.pitch);
+                        multiply(&mut patches, grads.only(part.positions), weight, 0, Base::Zero);
+                    }
                     let pixels = grad_input.until((tile.pixels().end - first_pixel) * conv.c_in);
-                    let mut patches = RowsMut::new(panel, n, group.width, plan.pitch);
-                    multiply(&mut patches, grads, weight.strips(), 0, Base::Zero);
                     exchange(pixels, first_pixel, panel, plan.pitch, input, conv.c_in, &tile);
                 }
                 None => gather(panel, plan.pitch, input, conv.c_in, &tile),
             }
-            let sum = &mut sums.weight[group.first * c_out..][..group.width * c_out];
-            let mut sum = RowsMut::new(sum, group.width, c_out, c_out);
-            let patches = Rows::new(panel, n, group.width, plan.pitch);
-            add_transposed_product(&mut sum, patches, strips);
+            for part in tile.parts() {
+                let columns = plan.columns(part.taps);
+                let sum = &mut sums.weight[(group.first + columns.start) * c_out..];
+                let mut sum = RowsMut::new(sum, columns.len(), c_out, c_out);
+                let patches = Rows::new(&panel[columns.start..], n, columns.len(), plan.pitch);
+                add_transposed_product(&mut sum, patches.only(part.positions), strips);
+            }
         }
     }
     sums

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use super::SimConv;
 use super::gather::{announce, gather};
-use super::kernel::COLUMNS;
+use super::kernel::Base;
 use super::plan::Plan;
-use super::product::{Base, Packed, Rows, RowsMut, multiply};
-use super::tile::{Positions, Tile};
+use super::positions::Positions;
+use super::product::{Packed, Rows, RowsMut, multiply};
+use super::tile::Tile;
 use crate::buffer::{Part, in_parts};
 use crate::simd::LineBuffer;
 use crate::taps::TapTable;
@@ -23,10 +24,13 @@ struct Stretch<'a> {
 struct Scratch {
     tile: Tile,
     panel: LineBuffer,
-    product: LineBuffer,
+    sums: LineBuffer,
     /// Pixel of the batch up to which the input was announced.
     announced: usize,
 }
+
+/// Values that are worth a call to copy them.
+const PATTERN: usize = 512;
 
 pub(super) fn forward(
     conv: &SimConv,
@@ -37,31 +41,31 @@ pub(super) fn forward(
 ) -> Vec<f32> {
     let plan = Plan::new(conv, taps);
     let weight = Packed::new(weight, weight.len() / conv.c_out, conv.c_out);
-    // Filled up to whole strips of the product.
-    let bias = bias.map(|bias| {
-        let mut bias = bias.to_vec();
-        bias.resize(conv.c_out.next_multiple_of(COLUMNS), 0.0);
-        bias
-    });
-    let bias = bias.as_deref();
+    // What sums begin with, several rows of it.
+    let bias = bias.map_or_else(|| vec![0.0; conv.c_out], <[f32]>::to_vec);
+    let bias = bias.repeat(PATTERN.div_ceil(conv.c_out));
     let stretches = stretches(taps, plan.positions);
     let lengths: Vec<usize> = stretches.iter().map(|s| s.rows.len() * conv.c_out).collect();
     let work = |scratch: &mut Scratch, index: usize, output: &mut Part| {
         let Stretch { positions, rows } = &stretches[index];
-        let (positions, output) = (*positions, output.until(lengths[index]));
-        match positions {
+        match *positions {
             Positions::Range(..) => {
-                tile_forward(conv, taps, plan, input, &weight, bias, positions, scratch, output);
+                let sums = output.all(&bias);
+                add_tile(conv, taps, plan, input, &weight, *positions, scratch, sums);
             }
             Positions::List(list) => {
-                let mut buffer = std::mem::take(&mut scratch.product);
-                let product = buffer.take(list.len() * conv.c_out);
-                tile_forward(conv, taps, plan, input, &weight, bias, positions, scratch, product);
-                for (row, &position) in product.chunks_exact(conv.c_out).zip(list) {
+                let mut buffer = std::mem::take(&mut scratch.sums);
+                let sums = buffer.take(list.len() * conv.c_out);
+                for rows in sums.chunks_mut(bias.len()) {
+                    rows.copy_from_slice(&bias[..rows.len()]);
+                }
+                add_tile(conv, taps, plan, input, &weight, *positions, scratch, sums);
+                let output = output.until(lengths[index]);
+                for (row, &position) in sums.chunks_exact(conv.c_out).zip(list) {
                     let at = (position as usize - rows.start) * conv.c_out;
                     output[at..][..conv.c_out].copy_from_slice(row);
                 }
-                scratch.product = buffer;
+                scratch.sums = buffer;
             }
         }
     };
@@ -81,37 +85,35 @@ fn stretches(taps: &TapTable, length: usize) -> Vec<Stretch<'_>> {
     stretches
 }
 
-/// One tile, into `product` `[positions, c_out]`.
+/// Adds the products of one tile to `sums` `[positions, c_out]`.
 #[allow(clippy::too_many_arguments)]
-fn tile_forward(
+fn add_tile(
     conv: &SimConv,
     taps: &TapTable,
     plan: Plan,
     input: &[f32],
     weight: &Packed,
-    bias: Option<&[f32]>,
     positions: Positions,
     scratch: &mut Scratch,
-    product: &mut [f32],
+    sums: &mut [f32],
 ) {
     let (rows, tile) = (positions.len(), &mut scratch.tile);
-    let mut product = RowsMut::new(product, rows, conv.c_out, conv.c_out);
+    let mut sums = RowsMut::new(sums, rows, conv.c_out, conv.c_out);
     if let Some(left) = conv.pixels_as_panel(taps, input, positions) {
-        let base = bias.map_or(Base::Zero, Base::Row);
-        return multiply(&mut product, left, weight.strips(), 0, base);
+        return multiply(&mut sums, left, weight.strips(), 0, Base::Product);
     }
     tile.place(taps, positions);
     scratch.announced = announce(input, conv.c_in, taps, positions, scratch.announced);
     let panel = scratch.panel.take(rows * plan.pitch);
     for group in plan.groups() {
-        tile.sample(taps, group.taps.clone(), conv.relative_pose);
+        // A group is one part: its sums are one sum, whatever of it is outside.
+        let taps_in_part = plan.leaves_out.then_some(group.taps.len());
+        tile.sample(taps, group.taps.clone(), conv.relative_pose, taps_in_part);
         gather(panel, plan.pitch, input, conv.c_in, tile);
         let left = Rows::new(panel, rows, group.width, plan.pitch);
-        let base = match (group.first, bias) {
-            (0, Some(bias)) => Base::Row(bias),
-            (0, None) => Base::Zero,
-            _ => Base::Product,
-        };
-        multiply(&mut product, left, weight.strips(), group.first, base);
+        for part in tile.parts() {
+            let left = left.only(part.positions);
+            multiply(&mut sums, left, weight.strips(), group.first, Base::Product);
+        }
     }
 }

@@ -4,7 +4,9 @@
 //! relative-pose kernel wants three such sums of the same four pixels. Sizes are checked here, for
 //! both the portable loops of this file and the vector loops of [`super::gather_vector`].
 
-use super::tile::{CORNERS, LANES, Positions, Tile, used_corners};
+use super::inside::RUN;
+use super::positions::Positions;
+use super::tile::{CORNERS, LANES, Tile, used_corners};
 use crate::simd::prefetch;
 use crate::taps::TapTable;
 
@@ -126,13 +128,16 @@ fn check_panel(len: usize, pitch: usize, channels: usize, tile: &Tile) {
     assert!(width <= pitch && tile.positions() * pitch <= len, "panel of a tile");
 }
 
-/// Visits the terms of a tap: which of its sums, pixel of the batch, weight.
+/// Visits the terms of a tap, if it is to be taken: which of its sums, pixel of the batch, weight.
 fn for_each_corner(
     tile: &Tile,
     tap: usize,
     position: usize,
     mut visit: impl FnMut(usize, usize, f32),
 ) {
+    if tile.mask(tap, position) >> (position % RUN) & 1 == 0 {
+        return;
+    }
     for pose in 0..tile.poses() {
         let sample = tap * tile.poses() + pose;
         let pixel = tile.sampled_pixels()[sample * LANES + position] as usize;

@@ -6,10 +6,11 @@
 
 use std::arch::x86_64::{__m256, __m512};
 
+use super::inside::RUN;
 use super::runs::{Run, Runs, Sample};
 use super::tile::{CORNERS, LANES, Tile};
 use super::vector::{HALF, Vector};
-use crate::simd::has_avx512;
+use crate::simd::{has_avx512, stores_whole_avx512};
 
 /// # Safety
 /// AVX2 and FMA are there; `panel` has room for the tile's rows of `pitch` values, and `input`
@@ -36,7 +37,7 @@ pub(super) unsafe fn scatter(
     channels: usize,
     tile: &Tile,
 ) {
-    let function = if has_avx512() { avx512::scatter } else { avx2::scatter };
+    let function = if stores_whole_avx512() { avx512::scatter } else { avx2::scatter };
     // SAFETY: passed on.
     unsafe { function(zero, panel, pitch, channels, tile) }
 }
@@ -53,7 +54,7 @@ pub(super) unsafe fn exchange(
     channels: usize,
     tile: &Tile,
 ) {
-    let function = if has_avx512() { avx512::exchange } else { avx2::exchange };
+    let function = if stores_whole_avx512() { avx512::exchange } else { avx2::exchange };
     // SAFETY: passed on.
     unsafe { function(zero, panel, pitch, input, channels, tile) }
 }
@@ -154,10 +155,17 @@ macro_rules! loops {
                 type V = $vector;
                 // SAFETY: passed on.
                 unsafe {
-                    match channels {
-                        16 => exchange_loops::<V>(zero, panel, pitch, input, 16, tile),
-                        32 => exchange_loops::<V>(zero, panel, pitch, input, 32, tile),
-                        _ => exchange_loops::<V>(zero, panel, pitch, input, channels, tile),
+                    match (channels, tile.leaves_out()) {
+                        (16, false) => {
+                            exchange_loops::<V, false>(zero, panel, pitch, input, 16, tile)
+                        }
+                        (32, true) => {
+                            exchange_loops::<V, true>(zero, panel, pitch, input, 32, tile)
+                        }
+                        (64, true) => {
+                            exchange_loops::<V, true>(zero, panel, pitch, input, 64, tile)
+                        }
+                        _ => exchange_loops::<V, true>(zero, panel, pitch, input, channels, tile),
                     }
                 }
             }
@@ -176,10 +184,6 @@ fn is_shifted<V: Vector>(pixels: *const f32, channels: usize) -> bool {
     pixels.addr() % bytes == 16 && channels.is_multiple_of(V::WIDTH) && channels >= 64
 }
 
-/// Positions whose samples of one tap are taken in a row: few enough for the next tap to find their
-/// pixels in the first-level cache.
-const RUN: usize = 8;
-
 /// Gathers `BLOCKS` sums a tap; `SHIFTED` as [`is_shifted`].
 ///
 /// # Safety
@@ -193,7 +197,7 @@ unsafe fn gather_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
     tile: &Tile,
 ) {
     let mut runs = Runs::<BLOCKS>::of(tile, RUN);
-    while let Some(Run { position, positions, tap, pose, exact, sample }) = runs.next() {
+    while let Some(Run { position, positions, tap, pose, exact, sample, .. }) = runs.next() {
         // SAFETY: the run's pixels lie in `input` and the tap's place in `panel` by this
         // function's contract.
         unsafe {
@@ -231,7 +235,7 @@ unsafe fn gather_narrow<const CHANNELS: usize>(
     tile: &Tile,
 ) {
     let mut runs = Runs::<1>::of(tile, LANES);
-    while let Some(Run { position, positions, tap, pose, exact, sample }) = runs.next() {
+    while let Some(Run { position, positions, tap, pose, exact, sample, .. }) = runs.next() {
         // SAFETY: the run's pixels lie in `input` and the tap's place in `panel` by this
         // function's contract.
         unsafe {
@@ -260,12 +264,15 @@ unsafe fn scatter_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
     tile: &Tile,
 ) {
     let mut runs = Runs::<BLOCKS>::of(tile, RUN);
-    while let Some(Run { position, positions, tap, exact, sample, .. }) = runs.next() {
+    while let Some(Run { position, positions, tap, exact, mask, sample, .. }) = runs.next() {
         // SAFETY: the run's pixels may be written and the tap's place in `panel` read by this
         // function's contract.
         unsafe {
             let from = panel.add(position * pitch + tap * BLOCKS * channels);
             for i in 0..positions {
+                if mask >> i & 1 == 0 {
+                    continue;
+                }
                 let (from, sample) = (from.add(i * pitch), sample.add(i));
                 match exact {
                     false => spread::<V, BLOCKS, CORNERS, SHIFTED>(zero, from, channels, sample),
@@ -276,10 +283,12 @@ unsafe fn scatter_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
     }
 }
 
+/// `LEAVES_OUT` as the tile does.
+///
 /// # Safety
 /// As [`exchange`].
 #[inline(always)]
-unsafe fn exchange_loops<V: Vector>(
+unsafe fn exchange_loops<V: Vector, const LEAVES_OUT: bool>(
     zero: *mut f32,
     panel: *mut f32,
     pitch: usize,
@@ -288,12 +297,15 @@ unsafe fn exchange_loops<V: Vector>(
     tile: &Tile,
 ) {
     let mut runs = Runs::<1>::of(tile, RUN);
-    while let Some(Run { position, positions, tap, exact, sample, .. }) = runs.next() {
+    while let Some(Run { position, positions, tap, exact, mask, sample, .. }) = runs.next() {
         // SAFETY: the run's pixels lie in `input` and may be written, and the tap's place is in
         // `panel`, by this function's contract.
         unsafe {
             let patch = panel.add(position * pitch + tap * channels);
             for i in 0..positions {
+                if LEAVES_OUT && mask >> i & 1 == 0 {
+                    continue;
+                }
                 let (patch, sample) = (patch.add(i * pitch), sample.add(i));
                 match exact {
                     false => swap::<V, CORNERS>(zero, patch, input, channels, sample),
@@ -552,7 +564,7 @@ mod tests {
     use sren_math::{Grid, Pose};
 
     use super::*;
-    use crate::simconv::tile::Positions;
+    use crate::simconv::positions::Positions;
     use crate::simd::LineBuffer;
     use crate::{PoseField, TapTable};
 
@@ -611,7 +623,7 @@ mod tests {
             let taps = taps.with_input_poses(&field).unwrap();
             let mut tile = Tile::default();
             tile.place(&taps, Positions::Range(3, 117));
-            tile.sample(&taps, 0..9, relative_pose);
+            tile.sample(&taps, 0..9, relative_pose, None);
             for channels in [1, 2, 3, 4, 7, 8, 15, 16, 21, 32, 64, 80] {
                 for shift in [0, 1, 4] {
                     let narrow = (avx2::gather as _, avx2::scatter as _, avx2::exchange as _);

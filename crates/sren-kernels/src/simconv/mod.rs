@@ -14,9 +14,11 @@ mod forward;
 mod gather;
 #[cfg(target_arch = "x86_64")]
 mod gather_vector;
+mod inside;
 mod kernel;
 mod patches;
 mod plan;
+mod positions;
 mod product;
 #[cfg(target_arch = "x86_64")]
 mod runs;
@@ -25,8 +27,8 @@ mod tile;
 mod vector;
 
 pub use self::patches::patches;
+use self::positions::Positions;
 use self::product::Rows;
-use self::tile::Positions;
 use crate::error::{KernelError, Result};
 use crate::taps::TapTable;
 

@@ -17,6 +17,8 @@ pub(super) struct Plan {
     pub(super) positions: usize,
     /// Values from one row of the panel to the next.
     pub(super) pitch: usize,
+    /// Whether taps are wide enough for products to leave out those outside of the image.
+    pub(super) leaves_out: bool,
 }
 
 /// Some consecutive taps, whose samples share a panel.
@@ -32,6 +34,9 @@ pub(super) struct Group {
 /// Columns of a panel, where taps are narrow enough to choose: depth of one pass of the product.
 const PANEL_WIDTH: usize = 256;
 
+/// Values of a tap from which on it pays to know whether it is outside of the image.
+const WIDE: usize = 32;
+
 /// Values of a panel: a part of the second-level cache.
 const PANEL_VALUES: usize = 48 << 10;
 
@@ -43,7 +48,13 @@ impl Plan {
         // One line more than needed: rows that are a power of two apart would share cache sets.
         let pitch = (taps_in_group * tap_width).next_multiple_of(COLUMNS) + COLUMNS;
         let positions = (PANEL_VALUES / pitch / ROWS * ROWS).clamp(4 * ROWS, POSITIONS);
-        Self { taps, taps_in_group, tap_width, positions, pitch }
+        let leaves_out = taps > 1 && tap_width >= WIDE && tap_width.is_multiple_of(COLUMNS);
+        Self { taps, taps_in_group, tap_width, positions, pitch, leaves_out }
+    }
+
+    /// Columns of the panel that belong to `taps`, counted from the first of a group.
+    pub(super) fn columns(self, taps: Range<usize>) -> Range<usize> {
+        taps.start * self.tap_width..taps.end * self.tap_width
     }
 
     /// The groups of taps, in order.

@@ -1,18 +1,23 @@
 //! Matrix products of the similarity convolution, on the calling thread, checked at this border.
 
-use super::kernel::{COLUMNS, Start, Strip, multiply_strip};
+use std::ops::Range;
+
+use super::kernel::{Base, COLUMNS, Strip, multiply_strip};
+use super::positions::Positions;
 use crate::simd::LineBuffer;
 
-/// A matrix in rows of `pitch` values, of which the first `columns` count.
+/// A matrix in rows of `pitch` values, of which the first `columns` count, and the rows of it that
+/// take part in a product.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     values: &'a [f32],
     rows: usize,
+    chosen: Positions<'a>,
     columns: usize,
     pitch: usize,
 }
 
-/// A matrix to write, like [`Rows`].
+/// A matrix to write, in rows like those of [`Rows`].
 pub(super) struct RowsMut<'a> {
     values: &'a mut [f32],
     rows: usize,
@@ -29,7 +34,40 @@ fn extent(rows: usize, columns: usize, pitch: usize) -> usize {
 impl<'a> Rows<'a> {
     pub(super) fn new(values: &'a [f32], rows: usize, columns: usize, pitch: usize) -> Self {
         assert!(values.len() >= extent(rows, columns, pitch), "values of a matrix");
-        Self { values, rows, columns, pitch }
+        Self { values, rows, chosen: Positions::Range(0, rows), columns, pitch }
+    }
+
+    /// Adds the sum of all rows to `sums` `[columns]`.
+    pub(super) fn add_sum(&self, sums: &mut [f32]) {
+        assert_eq!(sums.len(), self.columns, "sums of columns");
+        // As many as registers hold.
+        const WIDE: usize = 2 * COLUMNS;
+        let mut done = 0;
+        while done < self.columns {
+            let sums = &mut sums[done..];
+            done += match sums.len() {
+                WIDE.. => self.add_sum_of::<WIDE>(done, sums),
+                COLUMNS.. => self.add_sum_of::<COLUMNS>(done, sums),
+                _ => self.add_sum_of::<1>(done, sums),
+            };
+        }
+    }
+
+    /// Adds the sum of `N` columns from `first` on to the first of `sums`; `N`.
+    fn add_sum_of<const N: usize>(&self, first: usize, sums: &mut [f32]) -> usize {
+        let mut sum = [0.0; N];
+        for row in self.values[first..].chunks(self.pitch).take(self.rows) {
+            let row = row.first_chunk::<N>().expect("columns of a row");
+            sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+        sums.iter_mut().zip(sum).for_each(|(sums, sum)| *sums += sum);
+        N
+    }
+
+    /// The same matrix, of which only the rows `chosen` take part.
+    pub(super) fn only(self, chosen: Positions<'a>) -> Self {
+        assert!(chosen.are_below(self.rows), "chosen rows of a matrix");
+        Self { chosen, ..self }
     }
 }
 
@@ -40,16 +78,20 @@ impl<'a> RowsMut<'a> {
     }
 }
 
-/// A right-hand operand `[depth, columns]` cut into strips of 16 columns, filled up with zeros.
-/// Within a strip, the rows follow each other: `[strip, depth, 16]`.
+/// A right-hand operand `[depth, columns]` in strips of 16 columns.
 #[derive(Clone, Copy)]
 pub(super) struct Strips<'a> {
     values: &'a [f32],
     depth: usize,
     columns: usize,
+    /// Values from one row of a strip to the next,
+    row: usize,
+    /// and from one strip to the next.
+    strip: usize,
 }
 
-/// The memory of [`Strips`].
+/// Strips that are filled up with zeros and follow each other, as their rows do:
+/// `[strip, depth, 16]`.
 #[derive(Default)]
 pub(super) struct Packed {
     buffer: LineBuffer,
@@ -65,24 +107,25 @@ impl Packed {
         packed
     }
 
-    /// The strips of the row-major `matrix` `[depth, columns]`: itself, if it is one.
+    /// The strips of the row-major `matrix` `[depth, columns]`: itself, if they are whole.
     pub(super) fn strips_of<'a>(
         &'a mut self,
         matrix: &'a [f32],
         depth: usize,
         columns: usize,
     ) -> Strips<'a> {
-        if columns != COLUMNS {
+        if !columns.is_multiple_of(COLUMNS) {
             self.fill(matrix, depth, columns);
             return self.strips();
         }
-        assert_eq!(matrix.len(), depth * columns, "matrix to pack");
-        Strips { values: matrix, depth, columns }
+        assert_eq!(matrix.len(), depth * columns, "matrix to cut");
+        Strips { values: matrix, depth, columns, row: columns, strip: COLUMNS }
     }
 
     /// The strips as they are.
     pub(super) fn strips(&self) -> Strips<'_> {
-        Strips { values: self.buffer.values(), depth: self.depth, columns: self.columns }
+        let (values, depth, columns) = (self.buffer.values(), self.depth, self.columns);
+        Strips { values, depth, columns, row: COLUMNS, strip: depth * COLUMNS }
     }
 
     /// Packs another row-major `matrix` `[depth, columns]` in the place of this.
@@ -127,86 +170,41 @@ impl Packed {
     }
 }
 
-impl Strips<'_> {
-    /// Adds the sum of all rows to `sums` `[columns]`.
-    pub(super) fn add_sum_of_rows(&self, sums: &mut [f32]) {
-        assert_eq!(sums.len(), self.columns, "sums of columns");
-        let strips = self.values.chunks_exact(self.depth * COLUMNS);
-        for (sums, strip) in sums.chunks_mut(COLUMNS).zip(strips) {
-            let mut sum = [0.0; COLUMNS];
-            for row in strip.as_chunks::<COLUMNS>().0 {
-                sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-            }
-            sums.iter_mut().zip(sum).for_each(|(sums, sum)| *sums += sum);
-        }
+impl<'a> Strips<'a> {
+    /// The strips of some columns, whole ones but for the last of all.
+    pub(super) fn columns(self, columns: Range<usize>) -> Strips<'a> {
+        assert!(columns.start.is_multiple_of(COLUMNS), "columns from the first of a strip on");
+        let whole = columns.end.is_multiple_of(COLUMNS) && columns.end <= self.columns;
+        assert!(whole || columns.end == self.columns, "columns to the end of a strip");
+        let values = &self.values[columns.start / COLUMNS * self.strip..];
+        Strips { values, columns: columns.len(), ..self }
     }
 }
 
 /// Depth that one pass over the blocks takes: a strip of it stays in the first-level cache.
 const DEPTH: usize = 256;
 
-/// What a product is added to.
-#[derive(Clone, Copy)]
-pub(super) enum Base<'a> {
-    /// Nothing.
-    Zero,
-    /// What is there.
-    Product,
-    /// One row in each row: as many values as columns, filled up to a multiple of 16.
-    Row(&'a [f32]),
-}
-
-/// `out = base + left * right[first_row ..]`, of as many rows of `right` as `left` has columns.
+/// `out = base + left * right[first_row ..]`, of as many rows of `right` as `left` has columns. Rows
+/// of `left` that do not take part leave those of `out` as they are.
 pub(super) fn multiply(out: &mut RowsMut, left: Rows, right: Strips, first_row: usize, base: Base) {
     assert_eq!((out.rows, out.columns), (left.rows, right.columns), "sizes of a product");
     assert!(first_row + left.columns <= right.depth, "depth of a product");
     for start in (0..left.columns).step_by(DEPTH) {
         let depth = DEPTH.min(left.columns - start);
-        for (column, strips) in pairs_of_strips(out.columns) {
-            let strip = column / COLUMNS * right.depth;
-            let operands = Operands {
-                depth,
-                a: left.values.get(start..).unwrap_or_default(),
-                a_row: left.pitch,
-                a_depth: 1,
-                b: &right.values[(strip + first_row + start) * COLUMNS..],
-                b_depth: COLUMNS,
-                strips,
-                b_strip: right.depth * COLUMNS,
-            };
-            strip_product(out, column, operands, if start > 0 { Base::Product } else { base });
-        }
+        let values = left.values.get(start..).unwrap_or_default();
+        let left = Rows { values, columns: depth, ..left };
+        let first_row = first_row + start;
+        let base = if start > 0 { Base::Product } else { base };
+        strips_product(out, left, false, left.chosen, right, first_row, base);
     }
 }
 
-/// `out += left^T * right`, where `left` is `[depth, out.rows]` and `right` `[depth, out.columns]`.
+/// `out += left^T * right`, where `left` is `[depth, out.rows]` and `right` `[depth, out.columns]`, of
+/// the rows of both that take part.
 pub(super) fn add_transposed_product(out: &mut RowsMut, left: Rows, right: Strips) {
     assert_eq!((left.columns, left.rows), (out.rows, right.depth), "sizes of a product");
     assert_eq!(right.columns, out.columns, "columns of a product");
-    for (column, strips) in pairs_of_strips(out.columns) {
-        let operands = Operands {
-            depth: left.rows,
-            a: left.values,
-            a_row: 1,
-            a_depth: left.pitch,
-            b: &right.values[column * right.depth..],
-            b_depth: COLUMNS,
-            strips,
-            b_strip: right.depth * COLUMNS,
-        };
-        strip_product(out, column, operands, Base::Product);
-    }
-}
-
-struct Operands<'a> {
-    depth: usize,
-    a: &'a [f32],
-    a_row: usize,
-    a_depth: usize,
-    b: &'a [f32],
-    b_depth: usize,
-    strips: usize,
-    b_strip: usize,
+    strips_product(out, left, true, Positions::Range(0, out.rows), right, 0, Base::Product);
 }
 
 /// The first column of every two whole strips, or of one at the end, and how many they are.
@@ -219,61 +217,66 @@ fn pairs_of_strips(columns: usize) -> impl Iterator<Item = (usize, usize)> {
     std::iter::successors(first, next).map(move |column| (column, strips(column)))
 }
 
-/// The product for the strips of columns of `out` that begin at `column`.
-fn strip_product(out: &mut RowsMut, column: usize, operands: Operands, base: Base) {
-    let Operands { depth, a, a_row, a_depth, b, b_depth, strips, b_strip } = operands;
-    let rows = out.rows;
-    if rows == 0 || depth == 0 {
+/// `base + left * right[first_row ..]`, or with the `transposed` left operand, in the rows `to`.
+fn strips_product(
+    out: &mut RowsMut,
+    left: Rows,
+    transposed: bool,
+    to: Positions,
+    right: Strips,
+    first_row: usize,
+    base: Base,
+) {
+    let (Some(last_row), Some(last_to)) = (left.chosen.last(), to.last()) else {
         return;
-    }
-    assert!(a.len() > (rows - 1) * a_row + (depth - 1) * a_depth, "left operand");
-    assert!(b.len() >= (strips - 1) * b_strip + (depth - 1) * b_depth + COLUMNS, "right operand");
-    let start = match base {
-        Base::Zero => Start::Zero,
-        Base::Product => Start::Product,
-        Base::Row(row) => Start::Row(row[column..][..strips * COLUMNS].as_ptr()),
     };
-    let width = (strips * COLUMNS).min(out.columns - column);
-    let place = &mut out.values[column..];
-    let strip = Strip {
-        rows,
-        depth,
-        a: a.as_ptr(),
-        a_row,
-        a_depth,
-        b: b.as_ptr(),
-        b_depth,
-        strips,
-        b_strip,
-        c: place.as_mut_ptr(),
-        c_row: out.pitch,
-        start,
-    };
-    if width == strips * COLUMNS {
-        assert!(place.len() >= (rows - 1) * out.pitch + width, "product");
-        // SAFETY: the operands were checked above to hold `rows` rows, `depth` steps and `strips`
-        // times 16 columns, the product just now; it is borrowed mutably, so nothing overlaps it.
-        return unsafe { multiply_strip(strip) };
-    }
-    let accumulate = matches!(base, Base::Product);
-    // The last columns: whole strips of some rows go to a buffer first.
-    const ROWS: usize = 24;
-    let mut whole = [0.0; ROWS * COLUMNS];
-    for first in (0..rows).step_by(ROWS) {
+    let last_step = if transposed { last_row } else { left.columns - 1 };
+    assert!(left.values.len() >= last_row * left.pitch + left.columns, "left operand");
+    assert!(last_to < out.rows, "rows of a product");
+    assert!(transposed || right.row == COLUMNS, "packed right operand");
+    for (column, strips) in pairs_of_strips(out.columns) {
+        let b = &right.values[column / COLUMNS * right.strip + first_row * right.row..];
+        let b_len = (strips - 1) * right.strip + last_step * right.row + COLUMNS;
+        assert!(b.len() >= b_len, "right operand");
+        let place = &mut out.values[column..];
         let strip = Strip {
-            rows: ROWS.min(rows - first),
-            a: a[first * a_row..].as_ptr(),
-            c: whole.as_mut_ptr(),
-            c_row: COLUMNS,
-            start: if accumulate { Start::Zero } else { start },
-            ..strip
+            a: left.values.as_ptr(),
+            a_row: left.pitch,
+            rows: left.chosen,
+            columns: left.columns,
+            transposed,
+            b: b.as_ptr(),
+            b_row: right.row,
+            strips,
+            b_strip: right.strip,
+            c: place.as_mut_ptr(),
+            c_row: out.pitch,
+            to,
+            base,
         };
-        // SAFETY: as above; the buffer has room for 24 rows of 16 columns.
-        unsafe { multiply_strip(strip) };
-        for (r, sums) in whole.chunks_exact(COLUMNS).take(strip.rows).enumerate() {
-            let row = &mut place[(first + r) * out.pitch..][..width];
-            for (c, sum) in row.iter_mut().zip(sums) {
-                *c = if accumulate { *c + sum } else { *sum };
+        let width = (strips * COLUMNS).min(out.columns - column);
+        if width == strips * COLUMNS {
+            assert!(place.len() >= last_to * out.pitch + width, "product");
+            // SAFETY: the operands were checked to hold the last of the ascending rows and steps, and
+            // as many strips, the product to hold its last row; it is borrowed mutably, so nothing
+            // overlaps it.
+            unsafe { multiply_strip(strip) };
+            continue;
+        }
+        // The last columns: whole strips of some rows go to a buffer first.
+        const ROWS: usize = 24;
+        let mut whole = [0.0; ROWS * COLUMNS];
+        for first in (0..to.len()).step_by(ROWS) {
+            let strip = strip.slice(first, to.len().min(first + ROWS));
+            let rows = strip.to;
+            let (c, to) = (whole.as_mut_ptr(), Positions::Range(0, rows.len()));
+            // SAFETY: as above; the buffer has room for 24 rows of 16 columns.
+            unsafe { multiply_strip(Strip { c, c_row: COLUMNS, to, base: Base::Zero, ..strip }) };
+            for (r, sums) in whole.chunks_exact(COLUMNS).take(rows.len()).enumerate() {
+                let row = &mut place[rows.get(r) * out.pitch..][..width];
+                for (c, sum) in row.iter_mut().zip(sums) {
+                    *c = if base == Base::Product { *c + sum } else { *sum };
+                }
             }
         }
     }

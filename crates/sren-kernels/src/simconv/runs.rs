@@ -13,6 +13,8 @@ pub(super) struct Run<'a, const BLOCKS: usize> {
     pub(super) tap: usize,
     pub(super) pose: usize,
     pub(super) exact: bool,
+    /// A bit for each of the positions, if they are one run of a mask: whether to take its sample.
+    pub(super) mask: u8,
     pub(super) sample: Sample<'a, BLOCKS>,
 }
 
@@ -52,6 +54,7 @@ impl<'a, const BLOCKS: usize> Runs<'a, BLOCKS> {
             tap,
             pose,
             exact: tile.exact()[index],
+            mask: tile.mask(tap, position),
             sample: Sample::get(tile, index, position),
         })
     }

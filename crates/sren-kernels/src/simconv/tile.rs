@@ -5,57 +5,10 @@
 
 use std::ops::Range;
 
+use super::inside::{Inside, Part};
+use super::positions::Positions;
 use crate::simd::LINE;
 use crate::taps::{Coordinate, Frame, TapTable};
-
-/// Which output positions a block holds.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Positions<'a> {
-    /// `start..end` of all positions of the batch.
-    Range(usize, usize),
-    /// These positions of the batch.
-    List(&'a [u32]),
-}
-
-impl<'a> Positions<'a> {
-    /// All positions that `taps` computes.
-    pub(super) fn of(taps: &'a TapTable) -> Self {
-        match taps.active() {
-            Some(list) => Self::List(list),
-            None => Self::Range(0, taps.batch() * taps.output_grid().len()),
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Range(start, end) => end - start,
-            Self::List(list) => list.len(),
-        }
-    }
-
-    pub(super) fn get(&self, index: usize) -> usize {
-        match self {
-            Self::Range(start, _) => start + index,
-            Self::List(list) => list[index] as usize,
-        }
-    }
-
-    /// The positions numbered `start..end` within these.
-    pub(super) fn slice(&self, start: usize, end: usize) -> Self {
-        match *self {
-            Self::Range(first, _) => Self::Range(first + start, first + end),
-            Self::List(list) => Self::List(&list[start..end]),
-        }
-    }
-
-    /// How many of these lie before `position` of the batch.
-    pub(super) fn count_before(&self, position: usize) -> usize {
-        match *self {
-            Self::Range(start, end) => position.clamp(start, end) - start,
-            Self::List(list) => list.partition_point(|&p| (p as usize) < position),
-        }
-    }
-}
 
 /// Corners of a bilinear sample.
 pub(super) const CORNERS: usize = 4;
@@ -96,6 +49,7 @@ pub(super) struct Tile {
     turn: Option<[Vec<f32>; 2]>,
     /// `[tap, pose]`: whether samples have one corner only.
     exact: Vec<bool>,
+    inside: Inside,
 }
 
 /// Where the positions lie on the input grid: whole cells (integers held as floats) and the rest,
@@ -140,6 +94,7 @@ impl Default for Tile {
             weight: Vec::new(),
             turn: None,
             exact: Vec::new(),
+            inside: Inside::default(),
         }
     }
 }
@@ -219,8 +174,15 @@ impl Tile {
         }
     }
 
-    /// Computes the samples of `wanted` taps, counted row by row through the kernel.
-    pub(super) fn sample(&mut self, taps: &TapTable, wanted: Range<usize>, relative_pose: bool) {
+    /// Computes the samples of `wanted` taps, counted row by row through the kernel. Positions that
+    /// see nothing of the image by a part of so many taps are left out there, if parts are given.
+    pub(super) fn sample(
+        &mut self,
+        taps: &TapTable,
+        wanted: Range<usize>,
+        relative_pose: bool,
+        taps_in_part: Option<usize>,
+    ) {
         let kernel_size = taps.kernel_size();
         let size = [taps.input_grid().width, taps.input_grid().height];
         self.taps = wanted.len();
@@ -231,17 +193,19 @@ impl Tile {
         self.weight.resize(CORNERS * len, 0.0);
         self.turn = relative_pose.then(|| self.turn.take().unwrap_or_default());
         self.exact.clear();
+        self.inside.begin(wanted.len(), self.positions, taps_in_part);
         let mut pixels = self.pixel.chunks_exact_mut(LANES);
         let mut weights = self.weight.chunks_exact_mut(CORNERS * LANES);
-        for tap in wanted {
+        for (index, tap) in wanted.enumerate() {
             let centred = |index: usize| index as f32 - (kernel_size / 2) as f32;
             let tap = [centred(tap % kernel_size), centred(tap / kernel_size)];
             for ((frames, pixel), weight) in self.frames.iter().zip(&mut pixels).zip(&mut weights) {
-                let exact =
-                    sample_tap(tap, size, &self.places, frames, self.positions, pixel, weight);
+                let samples = Samples { pixel, weight, inside: self.inside.flags(index) };
+                let exact = sample_tap(tap, size, &self.places, frames, self.positions, samples);
                 self.exact.push(exact);
             }
         }
+        self.inside.finish();
         if let (Some([cos, sin]), Some(there)) = (&mut self.turn, taps.input_directions()) {
             cos.resize(CORNERS * len, 0.0);
             sin.resize(CORNERS * len, 0.0);
@@ -258,6 +222,23 @@ impl Tile {
                 }
             }
         }
+    }
+
+    /// The parts of the taps that were sampled, and what each sees.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.inside.parts()
+    }
+
+    /// Whether samples outside of the image are left out.
+    pub(super) fn leaves_out(&self) -> bool {
+        self.inside.leaves_out()
+    }
+
+    /// A bit for each position of the run that begins with `position`: whether its sample of `tap`
+    /// is to be taken.
+    #[inline(always)]
+    pub(super) fn mask(&self, tap: usize, position: usize) -> u8 {
+        self.inside.mask(tap, position)
     }
 
     /// Number of positions.
@@ -317,24 +298,31 @@ impl Tile {
     }
 }
 
+/// Where the samples of one tap in one pose go: `pixel` `[LANES]`, `weight` `[corner, LANES]`, and,
+/// if that is of interest, 1 where they are inside of the image.
+struct Samples<'a> {
+    pixel: &'a mut [u32],
+    weight: &'a mut [f32],
+    inside: Option<&'a mut [u32; LANES]>,
+}
+
 fn sample_tap(
     tap: [f32; 2],
     size: [usize; 2],
     places: &Places,
     frames: &Frames,
     positions: usize,
-    pixel: &mut [u32],
-    weight: &mut [f32],
+    samples: Samples,
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx512() {
         // SAFETY: AVX-512 is there.
-        return unsafe { sample_tap_avx512(tap, size, places, frames, positions, pixel, weight) };
+        return unsafe { sample_tap_avx512(tap, size, places, frames, positions, samples) };
     } else if crate::simd::has_avx2() {
         // SAFETY: AVX2 and FMA are there.
-        return unsafe { sample_tap_avx2(tap, size, places, frames, positions, pixel, weight) };
+        return unsafe { sample_tap_avx2(tap, size, places, frames, positions, samples) };
     }
-    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight)
+    sample_tap_lanes(tap, size, places, frames, positions, samples)
 }
 
 /// [`sample_tap_lanes`] compiled for wider vectors.
@@ -346,10 +334,9 @@ fn sample_tap_avx2(
     places: &Places,
     frames: &Frames,
     positions: usize,
-    pixel: &mut [u32],
-    weight: &mut [f32],
+    samples: Samples,
 ) -> bool {
-    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight)
+    sample_tap_lanes(tap, size, places, frames, positions, samples)
 }
 
 /// [`sample_tap_lanes`] compiled for the widest.
@@ -361,14 +348,13 @@ fn sample_tap_avx512(
     places: &Places,
     frames: &Frames,
     positions: usize,
-    pixel: &mut [u32],
-    weight: &mut [f32],
+    samples: Samples,
 ) -> bool {
-    sample_tap_lanes(tap, size, places, frames, positions, pixel, weight)
+    sample_tap_lanes(tap, size, places, frames, positions, samples)
 }
 
-/// The samples of one tap in one pose, `pixel` `[LANES]` and `weight` `[corner, LANES]`; whether
-/// all lie exactly on pixels, and then only the first corner counts.
+/// The samples of one tap in one pose; whether all lie exactly on pixels, and then only the first
+/// corner counts.
 #[inline(always)]
 fn sample_tap_lanes(
     [tx, ty]: [f32; 2],
@@ -376,10 +362,10 @@ fn sample_tap_lanes(
     places: &Places,
     frames: &Frames,
     positions: usize,
-    pixel: &mut [u32],
-    weight: &mut [f32],
+    samples: Samples,
 ) -> bool {
     let positions = positions.min(LANES);
+    let Samples { pixel, weight, inside } = samples;
     let (pixel, weight) = (&mut pixel[..LANES], &mut weight[..CORNERS * LANES]);
     let place = |i: usize| {
         let (cos, sin) = (frames.step_cos[i], frames.step_sin[i]);
@@ -398,6 +384,12 @@ fn sample_tap_lanes(
             weight[corner * LANES + i] = weights[corner / 2] * x_weights[corner % 2];
         }
         fractions |= x.fraction.to_bits() | y.fraction.to_bits();
+    }
+    if let Some(inside) = inside {
+        for i in 0..positions {
+            let sum = weight[i] + weight[LANES + i] + weight[2 * LANES + i] + weight[3 * LANES + i];
+            inside[i] |= u32::from(sum != 0.0);
+        }
     }
     if fractions != 0 {
         return false;

@@ -24,8 +24,8 @@ pub(super) struct Inside {
 /// The positions of a tile that see something of the image by the taps of a part.
 #[derive(Clone)]
 struct Seen {
-    /// 1 for those that do.
-    flags: [u32; LANES],
+    /// 1 for those that do, 0 for the others.
+    flags: [u8; LANES],
     /// A bit for each position, in runs.
     masks: [u8; LANES / RUN],
     /// The same as a list, of which the first `count` count.
@@ -49,11 +49,11 @@ impl Inside {
         let nothing =
             Seen { flags: [0; LANES], masks: [0; LANES / RUN], list: [0; LANES], count: 0 };
         self.parts.resize(taps.div_ceil(self.taps_in_part), nothing);
-        self.parts.iter_mut().for_each(|seen| seen.flags[..positions].fill(0));
+        self.parts.iter_mut().for_each(|seen| seen.flags.fill(0));
     }
 
     /// Where to tell which positions see something by `tap`, if that is of interest.
-    pub(super) fn flags(&mut self, tap: usize) -> Option<&mut [u32; LANES]> {
+    pub(super) fn flags(&mut self, tap: usize) -> Option<&mut [u8; LANES]> {
         self.leaves_out.then(|| &mut self.parts[tap / self.taps_in_part].flags)
     }
 
@@ -95,23 +95,22 @@ impl Inside {
 impl Seen {
     fn finish(&mut self, positions: usize) {
         self.count = 0;
-        let runs = self.flags[..positions].chunks(RUN).enumerate();
-        for ((run, flags), mask) in runs.zip(&mut self.masks) {
-            let next = (run * RUN) as u32;
-            if let Some([1, 1, 1, 1, 1, 1, 1, 1]) = flags.first_chunk::<RUN>() {
-                *mask = u8::MAX;
-                for (i, place) in self.list[self.count..][..RUN].iter_mut().enumerate() {
-                    *place = next + i as u32;
-                }
-                self.count += RUN;
-                continue;
+        // Flags after the last position are 0.
+        let runs = self.flags.as_chunks::<RUN>().0;
+        for (run, flags) in runs.iter().enumerate().take(positions.div_ceil(RUN)) {
+            let flags = u64::from_le_bytes(*flags);
+            // Gathers the lowest bits of all bytes in the highest byte.
+            let mask = (flags.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
+            self.masks[run] = mask;
+            let list = &mut self.list[self.count..][..RUN];
+            let first = (run * RUN) as u32;
+            if mask == u8::MAX {
+                (first..).zip(list).for_each(|(position, place)| *place = position);
+            } else {
+                let seen = (0..RUN as u32).filter(|i| mask >> i & 1 > 0);
+                seen.zip(list).for_each(|(i, place)| *place = first + i);
             }
-            *mask = 0;
-            for (i, &flag) in flags.iter().enumerate() {
-                *mask |= (flag as u8) << i;
-                self.list[self.count] = next + i as u32;
-                self.count += flag as usize;
-            }
+            self.count += mask.count_ones() as usize;
         }
     }
 }

@@ -303,7 +303,7 @@ impl Tile {
 struct Samples<'a> {
     pixel: &'a mut [u32],
     weight: &'a mut [f32],
-    inside: Option<&'a mut [u32; LANES]>,
+    inside: Option<&'a mut [u8; LANES]>,
 }
 
 fn sample_tap(
@@ -388,7 +388,7 @@ fn sample_tap_lanes(
     if let Some(inside) = inside {
         for i in 0..positions {
             let sum = weight[i] + weight[LANES + i] + weight[2 * LANES + i] + weight[3 * LANES + i];
-            inside[i] |= u32::from(sum != 0.0);
+            inside[i] |= u8::from(sum != 0.0);
         }
     }
     if fractions != 0 {

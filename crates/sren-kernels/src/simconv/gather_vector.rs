@@ -449,14 +449,12 @@ unsafe fn swap<V: Vector, const USED: usize>(
             weight[corner] = V::every(*sample.weight[0].add(corner * LANES));
         }
         let mut i = 0;
-        while i < channels {
-            let count = V::WIDTH.min(channels - i);
-            if count == V::WIDTH {
-                swap_part(to, patch, from, weight, i, V::WIDTH);
-            } else {
-                swap_part(to, patch, from, weight, i, count);
-            }
-            i += count;
+        while i + V::WIDTH <= channels {
+            swap_part(to, patch, from, weight, i, V::WIDTH);
+            i += V::WIDTH;
+        }
+        if i < channels {
+            swap_part(to, patch, from, weight, i, channels - i);
         }
     }
 }

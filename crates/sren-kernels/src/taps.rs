@@ -27,22 +27,23 @@ pub(crate) struct Direction {
     pub(crate) sin: f32,
 }
 
-/// One pose of one position: the direction of Gamma, the distance `kappa * Lambda` of neighbouring
-/// taps, and the weight of the pose.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Frame {
-    pub(crate) direction: Direction,
-    pub(crate) spacing: f32,
-    pub(crate) weight: f32,
+/// The poses of positions, a list of each of their parts: the direction of Gamma, the distance
+/// `kappa * Lambda` of neighbouring taps, and the weight of the pose.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    pub(crate) cos: Vec<f32>,
+    pub(crate) sin: Vec<f32>,
+    pub(crate) spacing: Vec<f32>,
+    pub(crate) weight: Vec<f32>,
 }
 
-/// A coordinate on the input grid as whole cells and the rest in 0..1. Held apart, so that the
-/// rest, and with it every interpolation weight, does not depend on how far from the origin the
-/// position is: translation by whole cells is exact.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Coordinate {
-    pub(crate) cell: i32,
-    pub(crate) rest: f32,
+/// Coordinates along one axis of the input grid: whole cells, held as floats, and the rests in 0..1.
+/// Held apart, so that the rest, and with it every interpolation weight, does not depend on how far
+/// from the origin the position is: translation by whole cells is exact.
+#[derive(Debug)]
+pub(crate) struct Axis {
+    pub(crate) cell: Vec<f32>,
+    pub(crate) rest: Vec<f32>,
 }
 
 #[derive(Debug)]
@@ -52,10 +53,10 @@ struct Table {
     kernel_size: usize,
     input: Grid,
     output: Grid,
-    columns: Vec<Coordinate>,
-    rows: Vec<Coordinate>,
+    columns: Axis,
+    rows: Axis,
     /// `[batch, height, width, poses]`, or the one that all positions have.
-    frames: Vec<Frame>,
+    frames: Frames,
     /// Whether every position reads exactly its own pixel.
     is_copy: bool,
 }
@@ -94,8 +95,8 @@ impl TapTable {
         }
         let (columns, rows) = axes(&output, input);
         let frames = frames(field, kappa);
-        if let Some(frame) = frames.iter().find(|frame| !frame.spacing.is_finite()) {
-            return Err(invalid("finite kappa * scale", frame.spacing.to_string()));
+        if let Some(spacing) = frames.spacing.iter().find(|spacing| !spacing.is_finite()) {
+            return Err(invalid("finite kappa * scale", spacing.to_string()));
         }
         let active = active_only.then(|| active_positions(field));
         let (batch, poses) = (field.batch(), field.poses());
@@ -127,7 +128,12 @@ impl TapTable {
             output: *output,
             columns,
             rows,
-            frames: vec![Frame { direction: direction(0.0), spacing: 1.0, weight: 1.0 }],
+            frames: Frames {
+                cos: vec![1.0],
+                sin: vec![0.0],
+                spacing: vec![1.0],
+                weight: vec![1.0],
+            },
             is_copy: kernel_size == 1 && output == input,
         };
         Ok(Self { table: Arc::new(table), active: None, input_directions: None })
@@ -193,9 +199,10 @@ impl TapTable {
     /// Heap memory of the table in bytes.
     pub fn bytes(&self) -> usize {
         let table = &*self.table;
-        size_of_val(&table.frames[..])
-            + size_of_val(&table.columns[..])
-            + size_of_val(&table.rows[..])
+        let (frames, columns, rows) = (&table.frames, &table.columns, &table.rows);
+        4 * size_of_val(&frames.cos[..])
+            + 2 * size_of_val(&columns.cell[..])
+            + 2 * size_of_val(&rows.cell[..])
             + self.active().map_or(0, size_of_val)
             + self.input_directions().map_or(0, size_of_val)
     }
@@ -206,16 +213,16 @@ impl TapTable {
         self.table.is_copy
     }
 
-    pub(crate) fn columns(&self) -> &[Coordinate] {
+    pub(crate) fn columns(&self) -> &Axis {
         &self.table.columns
     }
 
-    pub(crate) fn rows(&self) -> &[Coordinate] {
+    pub(crate) fn rows(&self) -> &Axis {
         &self.table.rows
     }
 
     /// The poses of all positions of the batch, position by position; one, if all are alike.
-    pub(crate) fn frames(&self) -> &[Frame] {
+    pub(crate) fn frames(&self) -> &Frames {
         &self.table.frames
     }
 
@@ -267,23 +274,21 @@ fn direction(angle: f32) -> Direction {
     Direction { cos, sin }
 }
 
-fn frames(field: &PoseField, kappa: f32) -> Vec<Frame> {
-    let parts = field.scale().par_iter().zip(field.angle()).zip(field.weight()).with_min_len(4096);
-    let frame = |((&scale, &angle), &weight)| Frame {
-        direction: direction(angle),
-        spacing: kappa * scale,
-        weight,
-    };
-    parts.map(frame).collect()
+fn frames(field: &PoseField, kappa: f32) -> Frames {
+    let (mut sin, mut cos) = (Vec::new(), Vec::new());
+    let angles = field.angle().par_iter().with_min_len(4096);
+    angles.map(|angle| angle.sin_cos()).unzip_into_vecs(&mut sin, &mut cos);
+    let spacing = field.scale().iter().map(|scale| kappa * scale).collect();
+    Frames { cos, sin, spacing, weight: field.weight().to_vec() }
 }
 
 /// The output's columns and rows in index coordinates of the input.
-fn axes(output: &Grid, input: &Grid) -> (Vec<Coordinate>, Vec<Coordinate>) {
+fn axes(output: &Grid, input: &Grid) -> (Axis, Axis) {
     (axis(output, input, 0, output.width), axis(output, input, 1, output.height))
 }
 
 /// The output's columns (axis 0) or rows (axis 1) in index coordinates of the input.
-fn axis(output: &Grid, input: &Grid, axis: usize, count: usize) -> Vec<Coordinate> {
+fn axis(output: &Grid, input: &Grid, axis: usize, count: usize) -> Axis {
     let place = |i: usize| {
         let point = output.origin[axis] + output.step * i as f64;
         let index = (point - input.origin[axis]) / input.step;
@@ -291,7 +296,8 @@ fn axis(output: &Grid, input: &Grid, axis: usize, count: usize) -> Vec<Coordinat
         let index = index.clamp(-1e9, 1e9);
         let cell = index.floor();
         // The nearest f32 of a rest just under 1 is 1: harmless, the interpolation is continuous.
-        Coordinate { cell: cell as i32, rest: (index - cell) as f32 }
+        (cell as f32, (index - cell) as f32)
     };
-    (0..count).map(place).collect()
+    let (cell, rest) = (0..count).map(place).unzip();
+    Axis { cell, rest }
 }

@@ -17,6 +17,7 @@ mod gather_vector;
 mod inside;
 mod kernel;
 mod patches;
+mod placement;
 mod plan;
 mod positions;
 mod product;

@@ -6,9 +6,10 @@
 use std::ops::Range;
 
 use super::inside::{Inside, Part};
+use super::placement::{Frames, Places};
 use super::positions::Positions;
 use crate::simd::LINE;
-use crate::taps::{Coordinate, Frame, TapTable};
+use crate::taps::TapTable;
 
 /// Corners of a bilinear sample.
 pub(super) const CORNERS: usize = 4;
@@ -24,9 +25,6 @@ pub(super) const LANES: usize = POSITIONS + LINE;
 pub(super) fn used_corners(corners: &[usize; CORNERS], exact: bool) -> &[usize] {
     if exact { &corners[..1] } else { corners }
 }
-
-/// A value for each position.
-type Lane = [f32; LANES];
 
 /// The samples of a block of positions. First [`place`](Tile::place) the positions, then
 /// [`sample`](Tile::sample) taps, as often as needed.
@@ -52,42 +50,14 @@ pub(super) struct Tile {
     inside: Inside,
 }
 
-/// Where the positions lie on the input grid: whole cells (integers held as floats) and the rest,
-/// and the pixel of the batch that the position's image begins with.
-struct Places {
-    x_cell: Lane,
-    x_rest: Lane,
-    y_cell: Lane,
-    y_rest: Lane,
-    first_pixel: [u32; LANES],
-}
-
-/// The frames of all positions: direction, tap vector `spacing * direction`, weight.
-#[derive(Clone)]
-struct Frames {
-    cos: Lane,
-    sin: Lane,
-    step_cos: Lane,
-    step_sin: Lane,
-    weight: Lane,
-}
-
 impl Default for Tile {
     fn default() -> Self {
-        let zero = [0.0; LANES];
-        let places = Places {
-            x_cell: zero,
-            x_rest: zero,
-            y_cell: zero,
-            y_rest: zero,
-            first_pixel: [0; LANES],
-        };
         Self {
             positions: 0,
             poses: 0,
             taps: 0,
             pixels: 0..0,
-            places: Box::new(places),
+            places: Box::default(),
             frames: Vec::new(),
             corners: [0; CORNERS],
             pixel: Vec::new(),
@@ -96,26 +66,6 @@ impl Default for Tile {
             exact: Vec::new(),
             inside: Inside::default(),
         }
-    }
-}
-
-impl Places {
-    fn set(&mut self, lane: usize, x: Coordinate, y: Coordinate, first_pixel: usize) {
-        self.x_cell[lane] = x.cell as f32;
-        self.x_rest[lane] = x.rest;
-        self.y_cell[lane] = y.cell as f32;
-        self.y_rest[lane] = y.rest;
-        self.first_pixel[lane] = first_pixel as u32;
-    }
-}
-
-impl Frames {
-    fn set(&mut self, lane: usize, frame: Frame) {
-        self.cos[lane] = frame.direction.cos;
-        self.sin[lane] = frame.direction.sin;
-        self.step_cos[lane] = frame.spacing * frame.direction.cos;
-        self.step_sin[lane] = frame.spacing * frame.direction.sin;
-        self.weight[lane] = frame.weight;
     }
 }
 
@@ -132,45 +82,10 @@ impl Tile {
         let image = |position: usize| position / output.len();
         let (first, last) = (positions.get(0), positions.get(positions.len() - 1));
         self.pixels = image(first) * pixels..(image(last) + 1) * pixels;
-        match positions {
-            Positions::Range(..) => {
-                let mut lane = 0;
-                while lane < positions.len() {
-                    let cell = (first + lane) % output.len();
-                    let columns = &taps.columns()[cell % output.width..];
-                    let y = taps.rows()[cell / output.width];
-                    let first_pixel = image(first + lane) * pixels;
-                    for &x in &columns[..columns.len().min(positions.len() - lane)] {
-                        self.places.set(lane, x, y, first_pixel);
-                        lane += 1;
-                    }
-                }
-            }
-            Positions::List(list) => {
-                let (area, width) = (output.len() as u32, output.width as u32);
-                for (lane, position) in list.iter().enumerate() {
-                    let (image, cell) = (position / area, position % area);
-                    let x = taps.columns()[(cell % width) as usize];
-                    let y = taps.rows()[(cell / width) as usize];
-                    self.places.set(lane, x, y, image as usize * pixels);
-                }
-            }
-        }
-        let zero = [0.0; LANES];
-        let zero = Frames { cos: zero, sin: zero, step_cos: zero, step_sin: zero, weight: zero };
-        self.frames.resize(self.poses, zero);
+        self.places.read(taps, positions);
+        self.frames.resize(self.poses, Frames::default());
         for (pose, frames) in self.frames.iter_mut().enumerate() {
-            match (taps.frames(), positions) {
-                ([all], _) => (0..positions.len()).for_each(|lane| frames.set(lane, *all)),
-                (each, Positions::Range(start, end)) => {
-                    let own = each[start * self.poses..end * self.poses].chunks_exact(self.poses);
-                    own.enumerate().for_each(|(lane, own)| frames.set(lane, own[pose]));
-                }
-                (each, Positions::List(list)) => {
-                    let own = list.iter().map(|&at| each[at as usize * self.poses + pose]);
-                    own.enumerate().for_each(|(lane, own)| frames.set(lane, own));
-                }
-            }
+            frames.read(taps, positions, pose);
         }
     }
 

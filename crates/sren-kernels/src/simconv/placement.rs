@@ -1,0 +1,102 @@
+//! Where the positions of a tile lie and how their frames are turned, in lanes.
+
+use super::positions::Positions;
+use super::tile::LANES;
+use crate::taps::TapTable;
+
+/// A value for each position.
+pub(super) type Lane = [f32; LANES];
+
+/// Where the positions lie on the input grid: whole cells (integers held as floats) and the rest,
+/// and the pixel of the batch that the position's image begins with.
+pub(super) struct Places {
+    pub(super) x_cell: Lane,
+    pub(super) x_rest: Lane,
+    pub(super) y_cell: Lane,
+    pub(super) y_rest: Lane,
+    pub(super) first_pixel: [u32; LANES],
+}
+
+/// One pose of all positions: direction, tap vector `spacing * direction`, weight.
+#[derive(Clone)]
+pub(super) struct Frames {
+    pub(super) cos: Lane,
+    pub(super) sin: Lane,
+    pub(super) step_cos: Lane,
+    pub(super) step_sin: Lane,
+    pub(super) weight: Lane,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        let zero = [0.0; LANES];
+        let first_pixel = [0; LANES];
+        Self { x_cell: zero, x_rest: zero, y_cell: zero, y_rest: zero, first_pixel }
+    }
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        let zero = [0.0; LANES];
+        Self { cos: zero, sin: zero, step_cos: zero, step_sin: zero, weight: zero }
+    }
+}
+
+impl Places {
+    /// Reads where `positions` lie.
+    pub(super) fn read(&mut self, taps: &TapTable, positions: Positions) {
+        let (columns, rows) = (taps.columns(), taps.rows());
+        let (area, width) = (taps.output_grid().len(), taps.output_grid().width);
+        let pixels = taps.input_grid().len();
+        let mut lane = 0;
+        while lane < positions.len() {
+            let position = positions.get(lane);
+            let (image, cell) = (position / area, position % area);
+            let (column, row) = (cell % width, cell / width);
+            // What follows in the same row of the grid.
+            let count = match positions {
+                Positions::Range(_, end) => (width - column).min(end - position),
+                Positions::List(_) => 1,
+            };
+            let (lanes, from) = (lane..lane + count, column..column + count);
+            self.x_cell[lanes.clone()].copy_from_slice(&columns.cell[from.clone()]);
+            self.x_rest[lanes.clone()].copy_from_slice(&columns.rest[from]);
+            self.y_cell[lanes.clone()].fill(rows.cell[row]);
+            self.y_rest[lanes.clone()].fill(rows.rest[row]);
+            self.first_pixel[lanes].fill((image * pixels) as u32);
+            lane += count;
+        }
+    }
+}
+
+impl Frames {
+    /// Reads how the frames of `positions` are turned in one of their poses.
+    pub(super) fn read(&mut self, taps: &TapTable, positions: Positions, pose: usize) {
+        let frames = taps.frames();
+        let each: [(&mut Lane, &[f32]); 4] = [
+            (&mut self.cos, &frames.cos),
+            (&mut self.sin, &frames.sin),
+            (&mut self.step_cos, &frames.spacing),
+            (&mut self.weight, &frames.weight),
+        ];
+        let count = positions.len();
+        for (lanes, values) in each {
+            match (values, positions) {
+                ([all], _) => lanes[..count].fill(*all),
+                (_, Positions::Range(start, end)) if taps.poses() == 1 => {
+                    lanes[..count].copy_from_slice(&values[start..end]);
+                }
+                _ => {
+                    for (index, lane) in lanes[..count].iter_mut().enumerate() {
+                        *lane = values[positions.get(index) * taps.poses() + pose];
+                    }
+                }
+            }
+        }
+        for lane in 0..count {
+            let spacing = self.step_cos[lane];
+            self.step_cos[lane] = spacing * self.cos[lane];
+            self.step_sin[lane] = spacing * self.sin[lane];
+        }
+    }
+}

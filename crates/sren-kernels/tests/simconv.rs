@@ -193,13 +193,14 @@ fn turning_the_image_by_90_degrees_turns_the_output() {
     }
 }
 
-/// Bit by bit: the weights of a position do not depend on where the position is.
+/// Bit by bit: the weights of a position do not depend on where the position is, nor do its sums on
+/// what they leave out for being outside of the image.
 #[test]
 fn translation_by_the_step_is_exact() {
     let mut random = Random::new(6);
-    let (size, c) = (16, 16);
-    let conv = SimConv::new(c, c, false).unwrap();
-    for stride in [1, 2] {
+    let size = 16;
+    for (c, stride) in [(16, 1), (16, 2), (64, 1), (128, 2)] {
+        let conv = SimConv::new(c, c, false).unwrap();
         let mut layer = Layer::random(&mut random, 1, [size; 2], stride, 3, 1, conv, false);
         let coarse = size / stride;
         // Only what cannot see the border: zero input near it, small scales.
@@ -233,7 +234,7 @@ fn translation_by_the_step_is_exact() {
         let expected = shift(&layer.forward(), coarse, c, 1);
         layer.set_field(moved.unwrap());
         layer.input = shift(&layer.input, size, c, stride);
-        assert_eq!(layer.forward(), expected, "stride {stride}");
+        assert_eq!(layer.forward(), expected, "{c} channels, stride {stride}");
     }
 }
 

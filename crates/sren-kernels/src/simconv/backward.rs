@@ -7,6 +7,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::gather::{announce, exchange, gather};
+use super::inside::Cut;
 use super::kernel::Base;
 use super::plan::{Group, Plan};
 use super::positions::Positions;
@@ -155,8 +156,8 @@ fn share_backward(
         announced = announce(input, conv.c_in, taps, positions, announced);
         let panel = panel.take(n * plan.pitch);
         for (index, group) in plan.groups().enumerate() {
-            let taps_in_part = plan.leaves_out.then_some(1);
-            tile.sample(taps, group.taps.clone(), conv.relative_pose, taps_in_part);
+            let cut = if plan.leaves_out { Cut::Taps } else { Cut::Whole };
+            tile.sample(taps, group.taps.clone(), conv.relative_pose, cut);
             match transposed.get(index) {
                 Some(weight) => {
                     for part in tile.parts() {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::SimConv;
 use super::gather::{announce, gather};
+use super::inside::Cut;
 use super::kernel::Base;
 use super::plan::Plan;
 use super::positions::Positions;
@@ -106,14 +107,14 @@ fn add_tile(
     scratch.announced = announce(input, conv.c_in, taps, positions, scratch.announced);
     let panel = scratch.panel.take(rows * plan.pitch);
     for group in plan.groups() {
-        // A group is one part: its sums are one sum, whatever of it is outside.
-        let taps_in_part = plan.leaves_out.then_some(group.taps.len());
-        tile.sample(taps, group.taps.clone(), conv.relative_pose, taps_in_part);
+        let cut = if plan.leaves_out { Cut::Spans } else { Cut::Whole };
+        tile.sample(taps, group.taps.clone(), conv.relative_pose, cut);
         gather(panel, plan.pitch, input, conv.c_in, tile);
-        let left = Rows::new(panel, rows, group.width, plan.pitch);
         for part in tile.parts() {
-            let left = left.only(part.positions);
-            multiply(&mut sums, left, weight.strips(), group.first, Base::Product);
+            let columns = plan.columns(part.taps);
+            let left = Rows::new(&panel[columns.start..], rows, columns.len(), plan.pitch);
+            let (left, first) = (left.only(part.positions), group.first + columns.start);
+            multiply(&mut sums, left, weight.strips(), first, Base::Product);
         }
     }
 }

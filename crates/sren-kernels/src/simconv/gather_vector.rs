@@ -562,6 +562,7 @@ mod tests {
     use sren_math::{Grid, Pose};
 
     use super::*;
+    use crate::simconv::inside::Cut;
     use crate::simconv::positions::Positions;
     use crate::simd::LineBuffer;
     use crate::{PoseField, TapTable};
@@ -621,7 +622,7 @@ mod tests {
             let taps = taps.with_input_poses(&field).unwrap();
             let mut tile = Tile::default();
             tile.place(&taps, Positions::Range(3, 117));
-            tile.sample(&taps, 0..9, relative_pose, None);
+            tile.sample(&taps, 0..9, relative_pose, Cut::Whole);
             for channels in [1, 2, 3, 4, 7, 8, 15, 16, 21, 32, 64, 80] {
                 for shift in [0, 1, 4] {
                     let narrow = (avx2::gather as _, avx2::scatter as _, avx2::exchange as _);

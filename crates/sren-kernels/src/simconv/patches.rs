@@ -2,6 +2,7 @@
 
 use super::check_len;
 use super::gather::gather;
+use super::inside::Cut;
 use super::positions::Positions;
 use super::tile::{POSITIONS, Tile};
 use crate::buffer::in_blocks;
@@ -21,7 +22,7 @@ pub fn patches(taps: &TapTable, input: &[f32], channels: usize) -> Result<Vec<f3
         tile.place(taps, positions.slice(start, start + count));
         // One row of the kernel after the other.
         for row in 0..k {
-            tile.sample(taps, row * k..(row + 1) * k, false, None);
+            tile.sample(taps, row * k..(row + 1) * k, false, Cut::Whole);
             gather(&mut panel, line, input, channels, &tile);
             for (patch, values) in out.chunks_exact_mut(k * line).zip(panel.chunks_exact(line)) {
                 patch[row * line..][..line].copy_from_slice(values);

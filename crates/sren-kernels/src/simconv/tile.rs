@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::inside::{Inside, Part};
+use super::inside::{Cut, Inside, Part};
 use super::placement::{Frames, Places};
 use super::positions::Positions;
 use crate::simd::LINE;
@@ -89,14 +89,14 @@ impl Tile {
         }
     }
 
-    /// Computes the samples of `wanted` taps, counted row by row through the kernel. Positions that
-    /// see nothing of the image by a part of so many taps are left out there, if parts are given.
+    /// Computes the samples of `wanted` taps, counted row by row through the kernel, and cuts them
+    /// into parts.
     pub(super) fn sample(
         &mut self,
         taps: &TapTable,
         wanted: Range<usize>,
         relative_pose: bool,
-        taps_in_part: Option<usize>,
+        cut: Cut,
     ) {
         let kernel_size = taps.kernel_size();
         let size = [taps.input_grid().width, taps.input_grid().height];
@@ -108,7 +108,7 @@ impl Tile {
         self.weight.resize(CORNERS * len, 0.0);
         self.turn = relative_pose.then(|| self.turn.take().unwrap_or_default());
         self.exact.clear();
-        self.inside.begin(wanted.len(), self.positions, taps_in_part);
+        self.inside.begin(wanted.len(), self.positions, cut);
         let mut pixels = self.pixel.chunks_exact_mut(LANES);
         let mut weights = self.weight.chunks_exact_mut(CORNERS * LANES);
         for (index, tap) in wanted.enumerate() {

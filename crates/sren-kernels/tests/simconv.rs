@@ -193,8 +193,7 @@ fn turning_the_image_by_90_degrees_turns_the_output() {
     }
 }
 
-/// Bit by bit: the weights of a position do not depend on where the position is, nor do its sums on
-/// what they leave out for being outside of the image.
+/// Bit by bit: the weights of a position do not depend on where the position is.
 #[test]
 fn translation_by_the_step_is_exact() {
     let mut random = Random::new(6);

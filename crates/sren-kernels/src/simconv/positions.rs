@@ -41,15 +41,10 @@ impl<'a> Positions<'a> {
         let mut numbers = [0; N];
         match self {
             Self::Range(start, _) => {
-                for i in 0..N {
-                    numbers[i] = start + i;
-                }
+                numbers.iter_mut().enumerate().for_each(|(i, number)| *number = start + i);
             }
             Self::List(list) => {
-                let list = &list[..N];
-                for i in 0..N {
-                    numbers[i] = list[i] as usize;
-                }
+                numbers.iter_mut().zip(&list[..N]).for_each(|(number, p)| *number = *p as usize);
             }
         }
         numbers

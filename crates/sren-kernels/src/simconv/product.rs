@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::kernel::{Base, COLUMNS, Strip, multiply_strip};
+use super::kernel::{Base, COLUMNS, Strip, multiply_strip, takes_two_strips};
 use super::positions::Positions;
 use crate::simd::LineBuffer;
 
@@ -107,14 +107,17 @@ impl Packed {
         packed
     }
 
-    /// The strips of the row-major `matrix` `[depth, columns]`: itself, if they are whole.
+    /// The strips of the row-major `matrix` `[depth, columns]`, for a transposed product: themselves
+    /// where they lie, if they are whole and read two at a time or there is but one. One of several
+    /// at a time is read faster when packed.
     pub(super) fn strips_of<'a>(
         &'a mut self,
         matrix: &'a [f32],
         depth: usize,
         columns: usize,
     ) -> Strips<'a> {
-        if !columns.is_multiple_of(COLUMNS) {
+        let whole = columns.is_multiple_of(COLUMNS);
+        if !(whole && (columns == COLUMNS || takes_two_strips())) {
             self.fill(matrix, depth, columns);
             return self.strips();
         }

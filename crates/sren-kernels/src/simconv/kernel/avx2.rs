@@ -8,12 +8,15 @@ use super::{Base, COLUMNS, ROWS, Strip, next_block};
 use crate::simconv::positions::Positions;
 
 /// # Safety
-/// As for [`super::multiply_strip`], with one strip, on a machine with AVX2 and FMA.
+/// As for [`super::multiply_strip`], on a machine with AVX2 and FMA.
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn multiply_strip(strip: Strip) {
     if let Strip { columns: SHALLOW, transposed: false, base: Base::Zero, .. } = strip {
-        // SAFETY: passed on.
-        return unsafe { shallow_strip(strip) };
+        for s in 0..strip.strips {
+            // SAFETY: passed on.
+            unsafe { shallow_strip(strip.only(s)) };
+        }
+        return;
     }
     // SAFETY: passed on.
     unsafe {
@@ -96,38 +99,48 @@ unsafe fn shallow_strip(strip: Strip) {
 unsafe fn block<const R: usize, const TRANSPOSED: bool, const LISTED: bool>(block: Strip) {
     // SAFETY: by this function's contract.
     unsafe {
-        let sums = match TRANSPOSED {
-            false => sums_of_rows::<R>(block),
-            true => sums_of_columns::<R, LISTED>(block),
-        };
+        let mut to = [block.c; R];
         let numbers = block.to.first::<R>();
         for r in 0..R {
-            let to = block.c.add(numbers[r] * block.c_row);
-            for half in 0..2 {
-                let to = to.add(half * 8);
-                let sum = match block.base {
-                    Base::Zero => sums[r][half],
-                    Base::Product => _mm256_add_ps(_mm256_loadu_ps(to), sums[r][half]),
-                };
-                _mm256_storeu_ps(to, sum);
+            to[r] = block.c.wrapping_add(numbers[r] * block.c_row);
+        }
+        let mut ends = [block.a.wrapping_add(block.columns); R];
+        if !TRANSPOSED {
+            let numbers = block.rows.first::<R>();
+            for r in 0..R {
+                ends[r] = ends[r].wrapping_add(numbers[r] * block.a_row);
+            }
+        }
+        // One strip after the other: there are registers for one.
+        for s in 0..block.strips {
+            let strip = block.only(s);
+            let sums = match TRANSPOSED {
+                false => sums_of_rows::<R>(strip, ends),
+                true => sums_of_columns::<R, LISTED>(strip),
+            };
+            for r in 0..R {
+                for half in 0..2 {
+                    let to = to[r].wrapping_add(s * COLUMNS + half * 8);
+                    let sum = match block.base {
+                        Base::Zero => sums[r][half],
+                        Base::Product => _mm256_add_ps(_mm256_loadu_ps(to), sums[r][half]),
+                    };
+                    _mm256_storeu_ps(to, sum);
+                }
             }
         }
     }
 }
 
+/// Rows are counted from their `ends`, so that the count is also what tells the last step.
+///
 /// # Safety
-/// As [`block`], not transposed.
+/// As [`block`], not transposed, of one strip.
 #[inline(always)]
-unsafe fn sums_of_rows<const R: usize>(block: Strip) -> [[__m256; 2]; R] {
+unsafe fn sums_of_rows<const R: usize>(block: Strip, ends: [*const f32; R]) -> [[__m256; 2]; R] {
     // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [[_mm256_setzero_ps(); 2]; R];
-        // Rows are counted from their ends, so that the count is also what tells the last step.
-        let mut ends = [block.a.wrapping_add(block.columns); R];
-        let numbers = block.rows.first::<R>();
-        for r in 0..R {
-            ends[r] = ends[r].wrapping_add(numbers[r] * block.a_row);
-        }
         let (mut at, mut b) = (-(block.columns as isize), block.b);
         while at < 0 {
             let right = [_mm256_loadu_ps(b), _mm256_loadu_ps(b.wrapping_add(8))];
@@ -143,7 +156,7 @@ unsafe fn sums_of_rows<const R: usize>(block: Strip) -> [[__m256; 2]; R] {
 }
 
 /// # Safety
-/// As [`block`], transposed.
+/// As [`block`], transposed, of one strip.
 #[inline(always)]
 unsafe fn sums_of_columns<const R: usize, const LISTED: bool>(block: Strip) -> [[__m256; 2]; R] {
     // SAFETY: by this function's contract.

@@ -60,6 +60,7 @@ pub(super) struct Strip<'a> {
 
 impl Strip<'_> {
     /// One of the strips by itself.
+    #[inline(always)]
     fn only(self, strip: usize) -> Self {
         let b = self.b.wrapping_add(strip * self.b_strip);
         Self { strips: 1, b, c: self.c.wrapping_add(strip * COLUMNS), ..self }
@@ -76,6 +77,14 @@ impl Strip<'_> {
     }
 }
 
+/// Whether two strips are computed together, and not one after the other.
+pub(super) fn takes_two_strips() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return crate::simd::has_avx512();
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// Computes a strip, or two, in the best version for this machine.
 ///
 /// # Safety
@@ -87,15 +96,14 @@ pub(super) unsafe fn multiply_strip(strip: Strip) {
         // SAFETY: by this function's contract, and AVX-512 is there.
         return unsafe { avx512::multiply_strip(strip) };
     }
-    for strip in (0..strip.strips).map(|index| strip.only(index)) {
-        #[cfg(target_arch = "x86_64")]
-        if crate::simd::has_avx2() {
-            // SAFETY: by this function's contract, and AVX2 and FMA are there.
-            unsafe { avx2::multiply_strip(strip) };
-            continue;
-        }
+    #[cfg(target_arch = "x86_64")]
+    if crate::simd::has_avx2() {
+        // SAFETY: by this function's contract, and AVX2 and FMA are there.
+        return unsafe { avx2::multiply_strip(strip) };
+    }
+    for index in 0..strip.strips {
         // SAFETY: by this function's contract.
-        unsafe { portable_strip(strip) };
+        unsafe { portable_strip(strip.only(index)) };
     }
 }
 
@@ -222,12 +230,8 @@ mod tests {
             if !crate::simd::has_avx2() {
                 continue;
             }
-            let narrow = product(|strip| {
-                for strip in [strip.only(0), strip.only(1)] {
-                    // SAFETY: see above; AVX2 is there.
-                    unsafe { avx2::multiply_strip(strip) }
-                }
-            });
+            // SAFETY: see above; AVX2 is there.
+            let narrow = product(|strip| unsafe { avx2::multiply_strip(strip) });
             let far = |a: f32, b: f32| (a - b).abs() > 1e-3;
             assert!(!portable.iter().zip(&narrow).any(|(a, b)| far(*a, *b)), "{size:?} {case}");
             if crate::simd::has_avx512() {

@@ -8,6 +8,12 @@ use rayon::prelude::*;
 /// Values that one thread zeroes at a time.
 const BLOCK: usize = 1 << 15;
 
+/// Whether there is one thread only: then the calling one does the work itself, which saves it to wake
+/// another, maybe on a core that knows nothing of the data.
+fn is_alone() -> bool {
+    rayon::current_num_threads() == 1
+}
+
 /// `len` zeros.
 pub(crate) fn zeros(len: usize) -> Vec<f32> {
     in_blocks(len, BLOCK, |_, _| {})
@@ -20,12 +26,16 @@ pub(crate) fn in_blocks(
     write: impl Fn(usize, &mut [f32]) + Sync,
 ) -> Vec<f32> {
     let mut values = Vec::with_capacity(len);
-    let blocks = values.spare_capacity_mut()[..len].par_chunks_mut(block.max(1));
-    blocks.enumerate().for_each(|(index, block)| {
+    let (all, block) = (&mut values.spare_capacity_mut()[..len], block.max(1));
+    let work = |(index, block): (usize, &mut [MaybeUninit<f32>])| {
         block.fill(MaybeUninit::new(0.0));
         // SAFETY: every value of the block was just written.
         write(index, unsafe { block.assume_init_mut() });
-    });
+    };
+    match is_alone() {
+        true => all.chunks_mut(block).enumerate().for_each(work),
+        false => all.par_chunks_mut(block).enumerate().for_each(work),
+    }
     // SAFETY: the blocks cover the first `len` values, and all of them were written.
     unsafe { values.set_len(len) };
     values
@@ -77,12 +87,18 @@ pub(crate) fn in_parts<S, R: Send>(
     let parts: Vec<Part> = lengths.iter().map(&mut cut).collect();
     let mut last = Part { values: rest, filled: 0 };
     last.until(last.values.len());
-    let results = parts.into_par_iter().enumerate().map_init(own, |own, (index, mut part)| {
+    let work = |own: &mut S, (index, mut part): (usize, Part)| {
         let result = write(own, index, &mut part);
         part.until(part.values.len());
         result
-    });
-    let results = results.collect();
+    };
+    let results = match is_alone() {
+        true => {
+            let mut own = own();
+            parts.into_iter().enumerate().map(|part| work(&mut own, part)).collect()
+        }
+        false => parts.into_par_iter().enumerate().map_init(own, work).collect(),
+    };
     // SAFETY: the parts and the last one cover the first `len` values, and all were filled.
     unsafe { values.set_len(len) };
     (values, results)

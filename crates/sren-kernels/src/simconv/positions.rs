@@ -37,14 +37,23 @@ impl<'a> Positions<'a> {
 
     /// The first `N`, of which there must be so many.
     #[inline(always)]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "what loops over vectors need, without iterators"
+    )]
     pub(super) fn first<const N: usize>(&self) -> [usize; N] {
         let mut numbers = [0; N];
         match self {
             Self::Range(start, _) => {
-                numbers.iter_mut().enumerate().for_each(|(i, number)| *number = start + i);
+                for i in 0..N {
+                    numbers[i] = start + i;
+                }
             }
             Self::List(list) => {
-                numbers.iter_mut().zip(&list[..N]).for_each(|(number, p)| *number = *p as usize);
+                let list = &list[..N];
+                for i in 0..N {
+                    numbers[i] = list[i] as usize;
+                }
             }
         }
         numbers

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::gather::{announce, exchange, gather};
+use super::ahead::{Ahead, Announced};
+use super::gather::{exchange, gather};
 use super::inside::Cut;
 use super::kernel::Base;
 use super::plan::{Group, Plan};
@@ -124,7 +125,7 @@ fn share_backward(
     let mut sums = Partial { weight: vec![0.0; width * c_out], bias: vec![0.0; c_out] };
     let (mut tile, mut panel) = (Tile::default(), LineBuffer::default());
     let (mut packed, mut rows) = (Packed::default(), Vec::new());
-    let mut announced = 0;
+    let mut announced = Announced::default();
     for start in (0..all.len()).step_by(plan.positions) {
         let positions = all.slice(start, (start + plan.positions).min(all.len()));
         let n = positions.len();
@@ -153,7 +154,14 @@ fn share_backward(
             continue;
         }
         tile.place(taps, positions);
-        announced = announce(input, conv.c_in, taps, positions, announced);
+        let next_grads = match positions {
+            Positions::Range(_, end) => {
+                &grad_output[end * c_out..grad_output.len().min((end + n) * c_out)]
+            }
+            Positions::List(_) => &[],
+        };
+        let next_pixels = announced.next(input, conv.c_in, taps, positions);
+        let mut ahead = Ahead::new([next_pixels, next_grads], 2 * taps.kernel_size().pow(2));
         let panel = panel.take(n * plan.pitch);
         for (index, group) in plan.groups().enumerate() {
             let cut = if plan.leaves_out { Cut::Taps } else { Cut::Whole };
@@ -165,6 +173,7 @@ fn share_backward(
                         let weight = weight.strips().columns(columns.clone());
                         let patches = &mut panel[columns.start..];
                         let mut patches = RowsMut::new(patches, n, columns.len(), plan.pitch);
+                        ahead.step();
                         multiply(&mut patches, grads.only(part.positions), weight, 0, Base::Zero);
                     }
                     let pixels = grad_input.until((tile.pixels().end - first_pixel) * conv.c_in);
@@ -177,9 +186,11 @@ fn share_backward(
                 let sum = &mut sums.weight[(group.first + columns.start) * c_out..];
                 let mut sum = RowsMut::new(sum, columns.len(), c_out, c_out);
                 let patches = Rows::new(&panel[columns.start..], n, columns.len(), plan.pitch);
+                ahead.step();
                 add_transposed_product(&mut sum, patches.only(part.positions), strips);
             }
         }
+        ahead.finish();
     }
     sums
 }

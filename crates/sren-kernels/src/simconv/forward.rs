@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::SimConv;
-use super::gather::{announce, gather};
+use super::ahead::{Ahead, Announced};
+use super::gather::gather;
 use super::inside::Cut;
 use super::kernel::Base;
 use super::plan::Plan;
@@ -26,8 +27,7 @@ struct Scratch {
     tile: Tile,
     panel: LineBuffer,
     sums: LineBuffer,
-    /// Pixel of the batch up to which the input was announced.
-    announced: usize,
+    announced: Announced,
 }
 
 /// Values that are worth a call to copy them.
@@ -104,7 +104,8 @@ fn add_tile(
         return multiply(&mut sums, left, weight.strips(), 0, Base::Product);
     }
     tile.place(taps, positions);
-    scratch.announced = announce(input, conv.c_in, taps, positions, scratch.announced);
+    let next = scratch.announced.next(input, conv.c_in, taps, positions);
+    let mut ahead = Ahead::new([next, &[]], taps.kernel_size().pow(2));
     let panel = scratch.panel.take(rows * plan.pitch);
     for group in plan.groups() {
         let cut = if plan.leaves_out { Cut::Spans } else { Cut::Whole };
@@ -114,7 +115,9 @@ fn add_tile(
             let columns = plan.columns(part.taps);
             let left = Rows::new(&panel[columns.start..], rows, columns.len(), plan.pitch);
             let (left, first) = (left.only(part.positions), group.first + columns.start);
+            ahead.step();
             multiply(&mut sums, left, weight.strips(), first, Base::Product);
         }
     }
+    ahead.finish();
 }

@@ -5,32 +5,7 @@
 //! both the portable loops of this file and the vector loops of [`super::gather_vector`].
 
 use super::inside::RUN;
-use super::positions::Positions;
 use super::tile::{CORNERS, LANES, Tile, used_corners};
-use crate::simd::prefetch;
-use crate::taps::TapTable;
-
-/// Announces the pixels of `input` `[pixels, channels]` around `positions` and around as many that
-/// come next, as far as `known` (a pixel of the batch) does not say that they were announced before.
-/// Returns how far they are now.
-pub(super) fn announce(
-    input: &[f32],
-    channels: usize,
-    taps: &TapTable,
-    positions: Positions,
-    known: usize,
-) -> usize {
-    let (cells, pixels) = (taps.output_grid().len(), taps.input_grid().len());
-    let below = taps.kernel_size() * taps.output_grid().width;
-    let (first, last) = (positions.get(0), positions.get(positions.len() - 1));
-    let pixel = |position: usize| position * pixels / cells;
-    let start = pixel(first.saturating_sub(below)).max(known);
-    let end = pixel(last + 1 + below + positions.len()).min(input.len() / channels);
-    if start < end {
-        prefetch(&input[start * channels..end * channels]);
-    }
-    end.max(known)
-}
 
 /// Fills a panel with samples of `input` `[pixels, channels]`: row p, `pitch` values long, begins
 /// with the patch `[taps, tap_width]` of position p; what follows it in the row is left alone.

@@ -9,6 +9,7 @@
 //! `phi(t, d) = phi0(t) + phic(t) cos d + phis(t) sin d`, `d = Gamma(y) - Gamma(x)`, gathers
 //! `(f, f cos d, f sin d)` and has a weight of `[k, k, 3 * c_in, c_out]`.
 
+mod ahead;
 mod backward;
 mod forward;
 mod gather;

@@ -36,6 +36,10 @@ fn forward_and_gradients_follow_the_definition() {
         (3, [6, 1], 11, 16, 3, 1, 2, false, false),
         (3, [1, 1], 3, 16, 3, 1, 1, false, false),
         (2, [1, 2], 16, 8, 5, 1, 1, true, false),
+        (2, [1, 5], 32, 16, 3, 1, 1, false, false),
+        (3, [1, 1], 48, 20, 5, 1, 1, false, false),
+        (2, [6, 1], 64, 16, 3, 2, 2, false, true),
+        (2, [4, 3], 32, 16, 7, 1, 1, true, true),
     ] {
         let layer = Layer::random(
             &mut random,

@@ -162,10 +162,7 @@ unsafe fn sums_of_columns<const R: usize, const LISTED: bool>(block: Strip) -> [
     // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [[_mm256_setzero_ps(); 2]; R];
-        let (first, list) = match block.rows {
-            Positions::Range(first, _) => (first, &[][..]),
-            Positions::List(list) => (0, list),
-        };
+        let (first, list) = block.first_row();
         let mut a = block.a.wrapping_add(first * block.a_row);
         let mut b = block.b.wrapping_add(first * block.b_row);
         for step in 0..block.rows.len() {

@@ -129,10 +129,7 @@ unsafe fn sums_of_columns<const R: usize, const S: usize, const LISTED: bool>(
     // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [[_mm512_setzero_ps(); S]; R];
-        let (first, list) = match block.rows {
-            Positions::Range(first, _) => (first, &[][..]),
-            Positions::List(list) => (0, list),
-        };
+        let (first, list) = block.first_row();
         let mut a = block.a.wrapping_add(first * block.a_row);
         let mut b = block.b.wrapping_add(first * block.b_row);
         for step in 0..block.rows.len() {

@@ -58,7 +58,16 @@ pub(super) struct Strip<'a> {
     pub(super) base: Base,
 }
 
-impl Strip<'_> {
+impl<'a> Strip<'a> {
+    /// The first row of `a` that takes part if all that follow do, or else the list of them.
+    #[inline(always)]
+    fn first_row(&self) -> (usize, &'a [u32]) {
+        match self.rows {
+            Positions::Range(first, _) => (first, &[]),
+            Positions::List(list) => (0, list),
+        }
+    }
+
     /// One of the strips by itself.
     #[inline(always)]
     fn only(self, strip: usize) -> Self {

@@ -284,7 +284,7 @@ unsafe fn scatter_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
     }
 }
 
-/// `LEAVES_OUT` as the tile does.
+/// `LEAVES_OUT` may be false only if the tile leaves nothing out.
 ///
 /// # Safety
 /// As [`exchange`].

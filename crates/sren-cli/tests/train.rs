@@ -103,7 +103,7 @@ fn a_tiny_run_learns_and_holds_on_turned_digits_and_broken_runs_are_named() {
     fs::write(&model, &bytes[..bytes.len() - 1]).unwrap();
     assert_fails(&["eval", run], &["model.safetensors", "expected a whole file of this run"]);
     fs::write(path.join("config.toml"), "arch = 3").unwrap();
-    assert_fails(&["info", run], &["config.toml", "expected a recipe, got line 1"]);
+    assert_fails(&["info", run], &["config.toml", "expected a config, got line 1"]);
     assert_fails(&["eval", "no/such/run"], &["no/such/run"]);
 }
 

@@ -8,9 +8,9 @@ use sren_math::{Image, Similarity};
 use crate::batch::Batch;
 use crate::error::{DataError, Result};
 use crate::files::read_image;
-use crate::fit::Fit;
+use crate::letterbox::Letterbox;
 use crate::mnist::{Mnist, Split};
-use crate::mount::Mount;
+use crate::padding::Padding;
 
 /// Side of the black canvas that a digit of 28 x 28 stands in the middle of.
 pub const CANVAS: usize = 56;
@@ -22,7 +22,7 @@ pub struct Dataset {
     classes: Vec<String>,
     /// Height, width, channels of what is stored.
     stored: [usize; 3],
-    mount: Mount,
+    padding: Padding,
     pixels: Vec<u8>,
     labels: Vec<u32>,
     /// The files of the last images, whose pixels are not held.
@@ -67,8 +67,8 @@ impl Dataset {
             return Err(DataError::format(name, expected, label.to_string()));
         }
         let stored = [height, width, channels];
-        let mount = Mount { canvas: [height, width], window: false };
-        Ok(Self { name, classes, stored, mount, pixels, labels, files })
+        let padding = Padding { canvas: [height, width], window: false };
+        Ok(Self { name, classes, stored, padding, pixels, labels, files })
     }
 
     /// The bundled digits, on a canvas of 56 x 56.
@@ -82,17 +82,17 @@ impl Dataset {
 
     /// The same images in the middle of a black canvas.
     pub fn on_canvas(self, height: usize, width: usize) -> Result<Self> {
-        self.mounted(Mount { canvas: [height, width], window: false })
+        self.with_padding(Padding { canvas: [height, width], window: false })
     }
 
-    /// The same images, shown as `mount` says.
-    pub fn mounted(mut self, mount: Mount) -> Result<Self> {
-        let ([h, w, _], [height, width]) = (self.stored, mount.canvas);
+    /// The same images, shown as `padding` says.
+    pub fn with_padding(mut self, padding: Padding) -> Result<Self> {
+        let ([h, w, _], [height, width]) = (self.stored, padding.canvas);
         if height < h || width < w {
             let expected = format!("a canvas of at least {h} x {w}");
             return Err(DataError::format(self.name, expected, format!("{height} x {width}")));
         }
-        self.mount = mount;
+        self.padding = padding;
         Ok(self)
     }
 
@@ -114,7 +114,7 @@ impl Dataset {
 
     /// Height, width and channels of an image on its canvas.
     pub fn shape(&self) -> [usize; 3] {
-        [self.mount.canvas[0], self.mount.canvas[1], self.stored[2]]
+        [self.padding.canvas[0], self.padding.canvas[1], self.stored[2]]
     }
 
     /// The class of every image.
@@ -124,11 +124,11 @@ impl Dataset {
 
     /// An image on its canvas, values 0..1.
     pub fn image(&self, index: usize) -> Result<Image> {
-        self.shown(&self.bare(index)?, &Similarity::IDENTITY)
+        self.shown(&self.unpadded(index)?, &Similarity::IDENTITY)
     }
 
     /// An image without its canvas, values 0..1.
-    pub fn bare(&self, index: usize) -> Result<Image> {
+    pub fn unpadded(&self, index: usize) -> Result<Image> {
         let [h, w, c] = self.stored;
         let size = h * w * c;
         if index >= self.len() {
@@ -140,7 +140,7 @@ impl Dataset {
         let bytes = if index < held {
             &self.pixels[index * size..][..size]
         } else {
-            let fit = Fit { side: h, channels: c, mean_colour: true };
+            let fit = Letterbox { side: h, channels: c, mean_colour: true };
             let file = &self.files[index - held];
             let fitted = fit.bytes(&read_image(file)?);
             let name = || file.display().to_string();
@@ -152,7 +152,7 @@ impl Dataset {
     }
 
     fn shown(&self, image: &Image, transform: &Similarity) -> Result<Image> {
-        let shown = self.mount.show(image, transform);
+        let shown = self.padding.show(image, transform);
         shown.map_err(|e| DataError::format(&self.name, e.expected, e.got))
     }
 
@@ -162,19 +162,19 @@ impl Dataset {
         indices: &[usize],
         transform: impl Fn(usize) -> Result<Similarity> + Sync,
     ) -> Result<Batch> {
-        self.changed_batch(indices, |_, image| Ok(image), transform)
+        self.augmented_batch(indices, |_, image| Ok(image), transform)
     }
 
     /// [`batch`](Self::batch) of images that `change` has changed, given their index, before they
     /// go on their canvas. Their size stays.
-    pub fn changed_batch(
+    pub fn augmented_batch(
         &self,
         indices: &[usize],
         change: impl Fn(usize, Image) -> Result<Image> + Sync,
         transform: impl Fn(usize) -> Result<Similarity> + Sync,
     ) -> Result<Batch> {
         let one = |&index: &usize| -> Result<Image> {
-            let image = change(index, self.bare(index)?)?;
+            let image = change(index, self.unpadded(index)?)?;
             self.shown(&image, &transform(index)?)
         };
         let made: Vec<Image> = indices.par_iter().map(one).collect::<Result<_>>()?;

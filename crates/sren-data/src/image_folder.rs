@@ -13,9 +13,9 @@ use crate::dataset::Dataset;
 use crate::epoch::{FOLDER_STREAMS, generator, shuffle};
 use crate::error::{DataError, Result};
 use crate::files::{is_image_name, read_image};
-use crate::fit::Fit;
+use crate::letterbox::Letterbox;
 use crate::mnist::Split;
-use crate::mount::Mount;
+use crate::padding::Padding;
 
 /// One image of so many tests where the folder is not split.
 const TEST_SHARE: usize = 5;
@@ -103,7 +103,7 @@ impl ImageFolder {
     /// Reads the images of `split`, each brought to `side` x `side` in colour, on a canvas of
     /// `canvas` pixels a side. At most `budget` bytes are kept in memory.
     pub fn load(&self, split: Split, side: usize, canvas: usize, budget: usize) -> Result<Loaded> {
-        let fit = Fit { side, channels: 3, mean_colour: true };
+        let fit = Letterbox { side, channels: 3, mean_colour: true };
         let files = match split {
             Split::Train => &self.train,
             Split::Test => &self.test,
@@ -144,7 +144,10 @@ impl ImageFolder {
         let name = self.path.display().to_string();
         let shape = [side, side, 3];
         let images = Dataset::with_files(name, self.classes.clone(), shape, pixels, labels, rest)?;
-        Ok(Loaded { images: images.mounted(Mount { canvas: [canvas; 2], window: true })?, broken })
+        Ok(Loaded {
+            images: images.with_padding(Padding { canvas: [canvas; 2], window: true })?,
+            broken,
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::dataset::Dataset;
 use crate::error::{DataError, Result};
 use crate::files::read_bounded;
 use crate::mnist::Split;
-use crate::mount::Mount;
+use crate::padding::Padding;
 
 /// Side of an image.
 pub const SIDE: usize = 96;
@@ -33,7 +33,7 @@ pub fn load_stl10(folder: &Path, split: Split, canvas: usize) -> Result<Dataset>
     let classes = CLASSES.map(String::from).to_vec();
     let name = format!("stl10:{}", folder.display());
     Dataset::new(name, classes, [SIDE, SIDE, 3], pixels, labels)?
-        .mounted(Mount { canvas: [canvas; 2], window: true })
+        .with_padding(Padding { canvas: [canvas; 2], window: true })
 }
 
 /// Planes of columns to rows of pixels, `[n, 96, 96, 3]`. `name` is used in errors.

@@ -8,7 +8,7 @@ use crate::error::{LabError, Result};
 /// Writes `bytes` to `path` by way of a temporary file beside it: whoever looks at `path`, even
 /// after a crash or on a full disk, finds the old content or the new, never a part. What is no
 /// file, such as a device or a pipe, is written to as it is.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn atomic_write(path: &Path, bytes: &[u8]) -> Result<()> {
     let fail = |source| LabError::Write { path: path.to_path_buf(), source };
     if path.metadata().is_ok_and(|known| !known.is_file()) {
         return std::fs::write(path, bytes).map_err(fail);
@@ -37,14 +37,14 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("sren-artifact-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a.png");
-        write_whole(&path, b"one").unwrap();
-        write_whole(&path, b"two").unwrap();
+        atomic_write(&path, b"one").unwrap();
+        atomic_write(&path, b"two").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         // A folder cannot be replaced by a file.
-        let error = write_whole(&folder, b"three").unwrap_err().to_string();
+        let error = atomic_write(&folder, b"three").unwrap_err().to_string();
         assert!(error.contains("cannot be written"), "{error}");
         let missing = folder.join("no/such/a.png");
-        assert!(write_whole(&missing, b"four").is_err());
+        assert!(atomic_write(&missing, b"four").is_err());
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         std::fs::remove_dir_all(&folder).unwrap();
     }

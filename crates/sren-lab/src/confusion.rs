@@ -7,7 +7,7 @@ use sren::models::SimResNet;
 use sren_data::Dataset;
 
 use crate::error::{LabError, Result};
-use crate::evaluation::{Accuracy, plain_device};
+use crate::evaluation::{Accuracy, inference_device};
 
 /// Images at a time: so few that their largest tensors are kept for the next ones when they are freed.
 pub(crate) const BATCH: usize = 32;
@@ -32,7 +32,7 @@ impl Confusion {
         let place = self.counts.get_mut(truth).and_then(|row| row.get_mut(told));
         *place.ok_or_else(|| {
             let expected = format!("classes below {classes}");
-            LabError::unfit("confusion", expected, format!("{truth} and {told}"))
+            LabError::invalid("confusion", expected, format!("{truth} and {told}"))
         })? += 1;
         Ok(())
     }
@@ -67,7 +67,7 @@ pub fn confusion(
     indices: &[usize],
     transform: impl Fn(usize) -> sren_data::Result<Similarity> + Sync,
 ) -> Result<Confusion> {
-    let device = plain_device();
+    let device = inference_device();
     let mut found = Confusion::new(images.classes().len());
     for indices in indices.chunks(BATCH) {
         let batch = images.batch(indices, &transform)?;

@@ -33,7 +33,7 @@ pub enum LabError {
 
 impl LabError {
     /// An error of `subject`, where `expected` would do and `got` is there.
-    pub fn unfit(
+    pub fn invalid(
         subject: impl Into<String>,
         expected: impl Into<String>,
         got: impl Into<String>,

@@ -41,7 +41,7 @@ pub struct Evaluation {
 }
 
 /// The device of networks that do not train.
-pub fn plain_device() -> Device {
+pub fn inference_device() -> Device {
     Device::flex()
 }
 

@@ -9,7 +9,7 @@ use sren_data::in_channels;
 
 use crate::canvas::{Canvas, Colour};
 use crate::error::{LabError, Result};
-use crate::evaluation::plain_device;
+use crate::evaluation::inference_device;
 use crate::lettering;
 use crate::pose_picture::PosePicture;
 
@@ -152,14 +152,14 @@ fn fine(shown: &Shown) -> Result<SimResNet> {
     }
     let mut config = shown.config.clone().with_equivariance(shown.network.equivariance());
     config.stem_stride = FINE;
-    Ok(Weights::of(shown.network).apply(config.init(&plain_device())?)?)
+    Ok(Weights::of(shown.network).apply(config.init(&inference_device())?)?)
 }
 
 fn maps_of(shown: &Shown, network: &SimResNet, view: &Image) -> Result<Vec<Map>> {
     let view = in_channels(view, shown.config.image_channels)?;
     let shape = [1, view.height(), view.width(), view.channels()];
     let data = TensorData::new(view.data().to_vec(), shape);
-    let layers = network_layers(network, Tensor::from_data(data, &plain_device()))?;
+    let layers = network_layers(network, Tensor::from_data(data, &inference_device()))?;
     let read = |layer: FeatureMap| {
         let [.., channels] = layer.values.dims();
         let values = layer.values.into_data().iter::<f32>().collect();
@@ -181,7 +181,7 @@ fn chosen(maps: &[Vec<Vec<Map>>], names: &[String]) -> Result<Vec<usize>> {
     }
     let find = |name: &String| {
         known.iter().position(|layer| layer == name).ok_or_else(|| {
-            LabError::unfit("layer", format!("one of {}", known.join(", ")), name.as_str())
+            LabError::invalid("layer", format!("one of {}", known.join(", ")), name.as_str())
         })
     };
     names.iter().map(find).collect()

@@ -6,7 +6,7 @@ static WISHED: AtomicBool = AtomicBool::new(false);
 
 /// From now on the first Ctrl-C only sets the flag that is given back, for work to end in its own
 /// time; the second ends the process. Where the system is not Unix, Ctrl-C stays as it is.
-pub fn stop_wish() -> &'static AtomicBool {
+pub fn interrupt_flag() -> &'static AtomicBool {
     #[cfg(unix)]
     {
         unsafe extern "C" {

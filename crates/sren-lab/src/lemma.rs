@@ -50,7 +50,7 @@ impl LemmaProtocol {
         Self { scales: 1.0..2.0, min_luminance: 0.5, positions: 25, seed }
     }
 
-    /// Photographs: s in [0.8, 1.4), positions anywhere on them.
+    /// ImageFolderConfig: s in [0.8, 1.4), positions anywhere on them.
     pub fn photographs(seed: u64) -> Self {
         Self { scales: 0.8..1.4, min_luminance: f32::NEG_INFINITY, positions: 25, seed }
     }

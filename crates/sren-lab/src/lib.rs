@@ -25,19 +25,19 @@ mod stability;
 mod table;
 
 pub use allocation::{LineAllocator, keep_freed_memory};
-pub use artifact::write_whole;
+pub use artifact::atomic_write;
 pub use confusion::{Confusion, confusion};
 pub use dominant_pose::DominantPose;
 pub use error::{LabError, Result};
 pub use evaluation::{
-    Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, plain_device,
-    spread,
+    Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy,
+    inference_device, spread,
 };
 pub use features::{Shown, feature_picture};
-pub use interrupt::stop_wish;
+pub use interrupt::interrupt_flag;
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use paper::paper_row;
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
-pub use prediction::{Guess, Prediction, Predictor};
+pub use prediction::{ClassProbability, Prediction, Predictor};
 pub use stability::{Stability, StabilityPoint, angle_chart, scale_chart, stability};
 pub use table::{TableRow, table_text};

@@ -12,12 +12,12 @@ use sren_data::read_image;
 
 use crate::dominant_pose::DominantPose;
 use crate::error::{LabError, Result};
-use crate::evaluation::plain_device;
-use crate::training::{Presentation, Trained};
+use crate::evaluation::inference_device;
+use crate::training::{Preprocessing, Trained};
 
 /// A class and how sure the network is of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Guess {
+pub struct ClassProbability {
     /// The name of the class.
     pub class: String,
     /// 0 to 1.
@@ -31,9 +31,9 @@ pub struct Prediction {
     pub image: String,
     /// The best guess.
     #[serde(flatten)]
-    pub best: Guess,
+    pub best: ClassProbability,
     /// The best guesses, best first.
-    pub top: Vec<Guess>,
+    pub top: Vec<ClassProbability>,
     /// Orientation and size of what is seen, in pixels of the file; none in a flat image, and of a
     /// plain CNN, which reads no poses.
     pub pose: Option<DominantPose>,
@@ -44,15 +44,15 @@ pub struct Prediction {
 pub struct Predictor {
     network: SimResNet,
     classes: Vec<String>,
-    presentation: Presentation,
+    preprocessing: Preprocessing,
 }
 
 impl Predictor {
     /// The best network of the run in `path`.
     pub fn open(path: &Path) -> Result<Self> {
-        let Trained { network, recipe } = Trained::open(path)?;
-        let (classes, presentation) = (recipe.classes(), recipe.presentation());
-        Ok(Self { network, classes, presentation })
+        let Trained { network, config } = Trained::open(path)?;
+        let (classes, preprocessing) = (config.classes(), config.preprocessing());
+        Ok(Self { network, classes, preprocessing })
     }
 
     /// What the network says of each of `files`, the `top` best guesses; a file that cannot be read
@@ -61,11 +61,11 @@ impl Predictor {
         let read = |file: &PathBuf| -> Result<(Image, f64)> {
             let image = read_image(file)?;
             let longer = image.height().max(image.width()) as f64;
-            let shown = self.presentation.show(&image, &Similarity::IDENTITY);
+            let shown = self.preprocessing.show(&image, &Similarity::IDENTITY);
             let name = |e: LabError| {
-                LabError::unfit(file.display().to_string(), "an image", e.to_string())
+                LabError::invalid(file.display().to_string(), "an image", e.to_string())
             };
-            Ok((shown.map_err(name)?, longer / self.presentation.fit.side as f64))
+            Ok((shown.map_err(name)?, longer / self.preprocessing.fit.side as f64))
         };
         let images: Vec<Result<(Image, f64)>> = files.par_iter().map(read).collect();
         let good: Vec<&Image> = images.iter().flatten().map(|(image, _)| image).collect();
@@ -73,7 +73,7 @@ impl Predictor {
             if good.is_empty() { Vec::new() } else { self.tell(&good, top)? }.into_iter();
         let answer = |(image, file): (Result<(Image, f64)>, &PathBuf)| {
             let (_, pixel) = image?;
-            let missing = || LabError::unfit("prediction", "one for each image", "fewer");
+            let missing = || LabError::invalid("prediction", "one for each image", "fewer");
             let (top, pose) = told.next().ok_or_else(missing)?;
             Ok(Prediction {
                 image: file.display().to_string(),
@@ -89,11 +89,11 @@ impl Predictor {
         &self,
         images: &[&Image],
         top: usize,
-    ) -> Result<Vec<(Vec<Guess>, Option<DominantPose>)>> {
-        let [height, width] = self.presentation.mount.canvas;
-        let shape = [images.len(), height, width, self.presentation.fit.channels];
+    ) -> Result<Vec<(Vec<ClassProbability>, Option<DominantPose>)>> {
+        let [height, width] = self.preprocessing.padding.canvas;
+        let shape = [images.len(), height, width, self.preprocessing.fit.channels];
         let data: Vec<f32> = images.iter().flat_map(|image| image.data()).copied().collect();
-        let input = Tensor::from_data(TensorData::new(data, shape), &plain_device());
+        let input = Tensor::from_data(TensorData::new(data, shape), &inference_device());
         let fields = self.network.pose_fields(&input)?;
         let follows = self.network.equivariance() != Equivariance::None;
         let pose = |image: usize| match follows {
@@ -109,7 +109,7 @@ impl Predictor {
         let guesses = told.chunks_exact(self.classes.len().max(1)).map(|chances| {
             let mut order: Vec<usize> = (0..chances.len()).collect();
             order.sort_by(|a, b| chances[*b].total_cmp(&chances[*a]));
-            let guess = |class: &usize| Guess {
+            let guess = |class: &usize| ClassProbability {
                 class: self.classes[*class].clone(),
                 probability: f64::from(chances[*class]),
             };

@@ -12,8 +12,8 @@ use rand::{RngExt, SeedableRng};
 use sren::models::parameter_count;
 use sren::{Image, Similarity, Weights};
 use sren_data::{Idx, decode_image, stl10};
-use sren_lab::plain_device;
-use sren_lab::training::Recipe;
+use sren_lab::inference_device;
+use sren_lab::training::TrainingConfig;
 
 /// Damaged copies of each file, for what is read fast
 const COPIES: usize = 400;
@@ -154,31 +154,31 @@ fn weights() {
 }
 
 #[test]
-fn recipes() {
-    let device = plain_device();
+fn configs() {
+    let device = inference_device();
     attack("config", [MAX_REQUEST, FEW_COPIES], Vec::new(), |bytes| {
         let text = String::from_utf8_lossy(bytes);
-        let recipe = match Recipe::parse("config.toml", &text) {
-            Ok(recipe) => recipe,
+        let config = match TrainingConfig::parse("config.toml", &text) {
+            Ok(config) => config,
             Err(error) => {
                 assert_eq!(error.to_string().lines().count(), 1, "{error}");
                 return false;
             }
         };
-        if recipe.classes().is_empty() {
+        if config.classes().is_empty() {
             return true;
         }
-        let Ok(network) = recipe.network().and_then(|network| Ok(network.init(&device)?)) else {
+        let Ok(network) = config.network().and_then(|network| Ok(network.init(&device)?)) else {
             return false;
         };
         // Weights of another network are refused before memory is taken for this one.
         assert!(Weights::default().apply(network.clone()).is_err());
-        let mount = recipe.presentation().mount;
-        let small = mount.canvas[0] * mount.canvas[1] <= 64 * 64;
+        let padding = config.preprocessing().padding;
+        let small = padding.canvas[0] * padding.canvas[1] <= 64 * 64;
         if small && parameter_count(&network) < 200_000 {
             let picture = Image::from_fn(20, 30, |x, y| 0.5 + 0.4 * (0.7 * x).sin() * y.cos());
             let shown =
-                recipe.presentation().show(&picture.unwrap(), &Similarity::IDENTITY).unwrap();
+                config.preprocessing().show(&picture.unwrap(), &Similarity::IDENTITY).unwrap();
             let shape = [1, shown.height(), shown.width(), shown.channels()];
             let data = TensorData::new(shown.data().to_vec(), shape);
             let _ = network.forward(Tensor::from_data(data, &device));

@@ -223,10 +223,10 @@ fn the_second_look_sees_the_image_turned_upright() {
     let own = plain.second_look.as_ref().unwrap().forward(x.clone()).unwrap();
     assert_close("as it is", &plain.forward(x).unwrap(), &log_softmax(own, 1), 1e-4);
     let first = config(0.5);
-    let windowed = first.clone().with_stem_window(vec![WindowLayerConfig::new(4, 3, 2)]);
+    let masked = first.clone().with_stem_window(vec![WindowLayerConfig::new(4, 3, 2)]);
     let look =
         |turns, weight| first.clone().with_second_look(Some(SecondLookConfig::new(turns, weight)));
-    for bad in [windowed, look(0, 0.5), look(1000, 0.5), look(2, 1.1), look(2, f64::NAN)] {
+    for bad in [masked, look(0, 0.5), look(1000, 0.5), look(2, 1.1), look(2, f64::NAN)] {
         assert!(bad.init(&device).is_err() && bad.check_bounds([56, 56]).is_err());
     }
 }

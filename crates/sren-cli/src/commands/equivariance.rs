@@ -9,7 +9,7 @@ use sren::models::{Architecture, SimResNet, SimResNetConfig};
 use sren_data::CANVAS;
 use sren_lab::equivariance::{EquivarianceResult, Plan, Scenes, Subject, measure_equivariance};
 use sren_lab::threads::with_threads;
-use sren_lab::{LabError, plain_device, write_whole};
+use sren_lab::{LabError, atomic_write, inference_device};
 
 use super::eval::load;
 use super::pose_lemma::PoseLemma;
@@ -104,15 +104,15 @@ const SIDE: usize = 96;
 
 impl Named {
     fn of_run(path: &Path) -> Result<Self, LabError> {
-        let (network, recipe) = load(path)?;
-        let config = recipe.network()?;
-        let side = recipe.photographs.map_or(SIDE, |photographs| photographs.size);
+        let (network, training) = load(path)?;
+        let config = training.network()?;
+        let side = training.image_folder.map_or(SIDE, |photographs| photographs.size);
         Ok(Self { network, config, weights: path.display().to_string(), side })
     }
 
     /// Random weights, for images of `side` pixels: the range of scales grows with them.
     fn random(arch: Architecture, seed: u64, side: usize) -> Result<Self, LabError> {
-        let device = plain_device();
+        let device = inference_device();
         device.seed(seed);
         let mut config = arch.config(1, 10);
         config.pose = config.pose.enlarged(side as f64 / CANVAS as f64);
@@ -136,10 +136,10 @@ impl Equivariance {
         if let Some(folder) = &self.output {
             create_folder(folder)?;
             let json = serde_json::to_string_pretty(&result)?;
-            write_whole(&folder.join("equivariance.json"), json.as_bytes())?;
+            atomic_write(&folder.join("equivariance.json"), json.as_bytes())?;
             for (name, chart) in [("angle", result.angle_chart()), ("scale", result.scale_chart())]
             {
-                write_whole(&folder.join(format!("{name}.svg")), chart.svg_file().as_bytes())?;
+                atomic_write(&folder.join(format!("{name}.svg")), chart.svg_file().as_bytes())?;
             }
         }
         if self.json { print_json(&result) } else { print(&result.to_string()) }

@@ -8,7 +8,7 @@ use sren::Similarity;
 use sren::models::{SimResNet, parameter_count};
 use sren_data::{Dataset, RandomTransform, Split, TestSet};
 use sren_lab::threads::with_threads;
-use sren_lab::training::{BUNDLED, Recipe, Trained};
+use sren_lab::training::{BUNDLED, Trained, TrainingConfig};
 use sren_lab::{
     Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion,
     paper_row, spread,
@@ -74,14 +74,14 @@ fn range(text: &str) -> Result<[f64; 2], String> {
 #[serde(untagged)]
 pub(crate) enum Report {
     Digits(Evaluation),
-    Photographs(PhotographEvaluation),
+    ImageFolderConfig(PhotographEvaluation),
 }
 
 impl Report {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Digits(evaluation) => table(evaluation),
-            Self::Photographs(evaluation) => photograph_table::table(evaluation),
+            Self::ImageFolderConfig(evaluation) => photograph_table::table(evaluation),
         }
     }
 }
@@ -138,40 +138,40 @@ pub(crate) fn report(
     judges: Judges,
     images: usize,
 ) -> Result<Report, LabError> {
-    let (network, recipe) = load(path)?;
+    let (network, config) = load(path)?;
     if transforms.is_empty() {
-        let digits = recipe.photographs.is_none();
+        let digits = config.image_folder.is_none();
         transforms = if digits { named(&TestSet::ALL) } else { named(&TestSet::PHOTOGRAPHS) };
     }
-    let loaded = recipe.load(match judges {
+    let loaded = config.load(match judges {
         Judges::Test => Split::Test,
         Judges::HeldOut => Split::Train,
     })?;
     left_out(&loaded.broken);
     let mut indices = match judges {
-        Judges::Test => some(&loaded.images, images, recipe.photographs.is_some()),
-        Judges::HeldOut => recipe.split(loaded.images.len())?.validation,
+        Judges::Test => some(&loaded.images, images, config.image_folder.is_some()),
+        Judges::HeldOut => config.split(loaded.images.len())?.validation,
     };
     indices.truncate(images);
-    if recipe.photographs.is_none() {
+    if config.image_folder.is_none() {
         let mut found = Vec::new();
         for (name, transform) in transforms {
             let result = accuracy(&network, &loaded.images, &indices, |i| transform.at(i))?;
             found.push((name, result));
         }
-        return Ok(Report::Digits(summary(&network, &recipe, found)));
+        return Ok(Report::Digits(summary(&network, &config, found)));
     }
     let mut sets = std::collections::BTreeMap::new();
     for (name, transform) in transforms {
         let found = confusion(&network, &loaded.images, &indices, |i| transform.at(i))?;
         sets.insert(name, found.into());
     }
-    Ok(Report::Photographs(PhotographEvaluation {
-        model: recipe.model.clone(),
-        augmented: recipe.augment,
+    Ok(Report::ImageFolderConfig(PhotographEvaluation {
+        model: config.model.clone(),
+        augmented: config.augment,
         parameters: parameter_count(&network),
-        data: recipe.data.to_string(),
-        classes: recipe.classes(),
+        data: config.data.to_string(),
+        classes: config.classes(),
         sets,
     }))
 }
@@ -185,10 +185,10 @@ pub(crate) fn left_out(broken: &[sren_data::DataError]) {
     }
 }
 
-/// The best network of the run in `path`, ready to evaluate, and its recipe.
-pub(crate) fn load(path: &Path) -> Result<(SimResNet, Recipe), LabError> {
-    let Trained { network, recipe } = Trained::open(path)?;
-    Ok((network, recipe))
+/// The best network of the run in `path`, ready to evaluate, and its config.
+pub(crate) fn load(path: &Path) -> Result<(SimResNet, TrainingConfig), LabError> {
+    let Trained { network, config } = Trained::open(path)?;
+    Ok((network, config))
 }
 
 /// The first `count` of them or, where classes stand one after the other, `count` spread over all.
@@ -196,10 +196,14 @@ pub(crate) fn some(images: &Dataset, count: usize, over_all: bool) -> Vec<usize>
     if over_all { spread(images.len(), count) } else { (0..images.len().min(count)).collect() }
 }
 
-fn summary(network: &SimResNet, recipe: &Recipe, sets: Vec<(String, Accuracy)>) -> Evaluation {
+fn summary(
+    network: &SimResNet,
+    config: &TrainingConfig,
+    sets: Vec<(String, Accuracy)>,
+) -> Evaluation {
     Evaluation {
-        model: recipe.model.clone(),
-        augmented: recipe.augment,
+        model: config.model.clone(),
+        augmented: config.augment,
         parameters: parameter_count(network),
         sets: sets.into_iter().collect(),
     }

@@ -20,16 +20,16 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let (recipe, metrics) = Trained::history(&self.run)?;
-        let network = recipe.network()?.init(&sren_lab::plain_device())?;
-        let [height, width] = recipe.presentation().mount.canvas;
+        let (config, metrics) = Trained::history(&self.run)?;
+        let network = config.network()?.init(&sren_lab::inference_device())?;
+        let [height, width] = config.preprocessing().padding.canvas;
         let costs = network.layer_costs(&Grid::pixels(height, width))?;
         let total: usize = costs.iter().map(|cost| cost.multiply_adds).sum();
-        let plus = if recipe.augment { ", augmented" } else { "" };
+        let plus = if config.augment { ", augmented" } else { "" };
         let mut text = format!(
             "{} {}{plus}: {} parameters, {:.4} GFLOP (multiply-adds) at {height}x{width}\n\n",
-            recipe.arch,
-            recipe.model,
+            config.arch,
+            config.model,
             parameter_count(&network),
             total as f64 * 1e-9,
         );
@@ -39,7 +39,7 @@ impl Info {
             let output = format!("{h}x{w}x{c}");
             text.push_str(&format!("{name:<24}  {output:<11} {parameters:>11}   {mega:>10.3}\n"));
         }
-        text.push_str(&format!("\n{} of {} epochs", metrics.len(), recipe.epochs));
+        text.push_str(&format!("\n{} of {} epochs", metrics.len(), config.epochs));
         if !metrics.is_empty() {
             text.push_str("\nepoch     loss   accuracy   validation   images/s");
         }

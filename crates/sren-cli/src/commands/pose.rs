@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use sren::{Image, PoseEstimatorConfig};
 use sren_data::{Mnist, Split, read_image};
-use sren_lab::{PoseFigures, PosePicture, write_whole};
+use sren_lab::{PoseFigures, PosePicture, atomic_write};
 
 use crate::Failure;
 use crate::output::{print, print_json};
@@ -43,7 +43,7 @@ impl Pose {
             Some(path) => Some(path.as_path()),
         };
         if let Some(path) = output {
-            write_whole(path, &picture.png()?)?;
+            atomic_write(path, &picture.png()?)?;
         }
         let figures = picture.figures();
         if self.json {

@@ -7,9 +7,9 @@ use serde::Serialize;
 use sren::models::SimResNet;
 use sren_data::Split;
 use sren_lab::threads::with_threads;
-use sren_lab::training::{BUNDLED, Recipe};
+use sren_lab::training::{BUNDLED, TrainingConfig};
 use sren_lab::{
-    LabError, Stability as Found, StabilityPoint, angle_chart, scale_chart, stability, write_whole,
+    LabError, Stability as Found, StabilityPoint, angle_chart, atomic_write, scale_chart, stability,
 };
 
 use super::eval::{load, some};
@@ -47,10 +47,10 @@ impl Stability {
             // All runs are opened before the first is evaluated.
             let runs = self.runs.iter().map(|path| Ok((path, load(path)?)));
             let runs = runs.collect::<Result<Vec<_>, LabError>>()?;
-            let one = |(path, (network, recipe)): &(&PathBuf, (SimResNet, Recipe))| {
+            let one = |(path, (network, config)): &(&PathBuf, (SimResNet, TrainingConfig))| {
                 eprintln!("{}", path.display());
-                let images = recipe.load(Split::Test)?.images;
-                let indices = some(&images, self.images.into(), recipe.photographs.is_some());
+                let images = config.load(Split::Test)?.images;
+                let indices = some(&images, self.images.into(), config.image_folder.is_some());
                 stability(&path.display().to_string(), network, &images, &indices)
             };
             runs.iter().map(one).collect()
@@ -60,9 +60,9 @@ impl Stability {
         if let Some(folder) = &self.output {
             create_folder(folder)?;
             let json = serde_json::to_string_pretty(&report)?;
-            write_whole(&folder.join("stability.json"), json.as_bytes())?;
+            atomic_write(&folder.join("stability.json"), json.as_bytes())?;
             for (name, chart) in [("angle", angle_chart(&runs)), ("scale", scale_chart(&runs))] {
-                write_whole(&folder.join(format!("{name}.svg")), chart.svg_file().as_bytes())?;
+                atomic_write(&folder.join(format!("{name}.svg")), chart.svg_file().as_bytes())?;
             }
         }
         if self.json {

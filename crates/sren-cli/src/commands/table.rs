@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sren_lab::report::write_table;
 use sren_lab::threads::with_threads;
-use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
-use sren_lab::{Evaluation, LabError, TableRow, stop_wish, table_text};
+use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingConfig};
+use sren_lab::{Evaluation, LabError, TableRow, interrupt_flag, table_text};
 
 use super::eval::{Judges, Report, report};
 use super::train::{preset, write_page};
@@ -18,7 +18,7 @@ use crate::progress::Progress;
 /// trained again, and one that was stopped goes on.
 #[derive(Debug, Args)]
 pub(crate) struct Table {
-    /// The recipe of every row: quick, default (and plus for sren+), plus or paper
+    /// The config of every row: quick, default (and plus for sren+), plus or paper
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = preset)]
     preset: Preset,
     /// Which rows: cnn, so2, scale, sren, sren+
@@ -31,7 +31,7 @@ pub(crate) struct Table {
     /// Folder of the runs
     #[arg(short, long, value_name = "DIR", default_value = "runs/table")]
     out: PathBuf,
-    /// Images to learn from, instead of the recipe's number
+    /// Images to learn from, instead of the config's number
     #[arg(long, value_name = "N")]
     images: Option<usize>,
     /// Test images of each set
@@ -82,16 +82,16 @@ impl Table {
     fn one(&self, name: &str, seed: u64) -> Result<Option<Evaluation>, LabError> {
         let path = self.out.join(format!("{name}-{seed}"));
         let (mut run, folder) = if path.join("config.toml").exists() {
-            let (folder, recipe) = RunFolder::open(&path)?;
-            (Trainer::resume(recipe, folder.clone())?, folder)
+            let (folder, config) = RunFolder::open(&path)?;
+            (Trainer::resume(config, folder.clone())?, folder)
         } else {
-            let recipe = self.recipe(name, seed)?;
-            let folder = RunFolder::create(&path, &recipe)?;
-            (Trainer::start(recipe, folder.clone())?, folder)
+            let config = self.config(name, seed)?;
+            let folder = RunFolder::create(&path, &config)?;
+            (Trainer::start(config, folder.clone())?, folder)
         };
         eprintln!("run: {}", path.display());
         let mut progress = Progress::default();
-        match run.run(stop_wish(), &mut |event| progress.show(&event))? {
+        match run.run(interrupt_flag(), &mut |event| progress.show(&event))? {
             Outcome::Stopped => Ok(None),
             Outcome::Done => {
                 let evaluation = self.evaluated(&path)?;
@@ -104,31 +104,31 @@ impl Table {
     fn evaluated(&self, path: &Path) -> Result<Evaluation, LabError> {
         match report(path, Vec::new(), Judges::Test, self.test_images.into())? {
             Report::Digits(evaluation) => Ok(evaluation),
-            Report::Photographs(_) => {
+            Report::ImageFolderConfig(_) => {
                 let name = path.display().to_string();
-                Err(LabError::unfit(name, "a run on MNIST", "one on images of your own"))
+                Err(LabError::invalid(name, "a run on MNIST", "one on images of your own"))
             }
         }
     }
 
-    fn recipe(&self, name: &str, seed: u64) -> Result<Recipe, LabError> {
+    fn config(&self, name: &str, seed: u64) -> Result<TrainingConfig, LabError> {
         let preset = match (self.preset, name) {
             (Preset::Default, "sren+") => Preset::Plus,
             (preset, _) => preset,
         };
-        let mut recipe = preset.recipe()?;
-        if recipe.photographs.is_some() {
-            return Err(LabError::unfit("table", "a preset for MNIST", "one for photographs"));
+        let mut config = preset.config()?;
+        if config.image_folder.is_some() {
+            return Err(LabError::invalid("table", "a preset for MNIST", "one for photographs"));
         }
-        recipe.augment = name.ends_with('+');
-        recipe.model = name.trim_end_matches('+').into();
-        recipe.seed = seed;
+        config.augment = name.ends_with('+');
+        config.model = name.trim_end_matches('+').into();
+        config.seed = seed;
         if let Some(images) = self.images {
-            recipe.set_training_images(images);
+            config.set_training_images(images);
         }
-        recipe.network = None;
-        recipe.network = Some(recipe.network()?);
-        recipe.check("table")?;
-        Ok(recipe)
+        config.network = None;
+        config.network = Some(config.network()?);
+        config.check("table")?;
+        Ok(config)
     }
 }

@@ -8,8 +8,8 @@ use sren::models::Architecture;
 use sren_data::{DataError, Source, Split};
 use sren_lab::report as page;
 use sren_lab::threads::with_threads;
-use sren_lab::training::{Outcome, Preset, Recipe, RunFolder, Trainer};
-use sren_lab::{Evaluation, LabError, stop_wish};
+use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingConfig};
+use sren_lab::{Evaluation, LabError, interrupt_flag};
 
 use super::eval::{Judges, Report, left_out, load, report};
 use crate::Failure;
@@ -27,10 +27,10 @@ pub(crate) struct Train {
     /// Side that images of your own are brought to [default: 64]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
-    /// The recipe: quick, default, plus (SREN+), paper, photos or stl10 [default: default, or photos with --data]
+    /// The config: quick, default, plus (SREN+), paper, photos or stl10 [default: default, or photos with --data]
     #[arg(long, value_name = "NAME", value_parser = preset)]
     preset: Option<Preset>,
-    /// A recipe of one's own, such as the config.toml of a run, instead of a preset
+    /// A config of one's own, such as the config.toml of a run, instead of a preset
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     config: Option<PathBuf>,
     /// What the network follows: sren, so2 (rotations), scale or cnn (nothing)
@@ -90,7 +90,7 @@ pub(crate) fn arch(name: &str) -> Result<Architecture, String> {
 
 impl Train {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let stop = stop_wish();
+        let stop = interrupt_flag();
         let mut broken = Vec::new();
         let work = || -> Result<Option<(Report, RunFolder)>, String> {
             let (mut run, folder) = self.prepare(&mut broken).map_err(|e| e.to_string())?;
@@ -125,7 +125,7 @@ impl Train {
         print(&report.text())?;
         let evaluation = match report {
             Report::Digits(evaluation) => evaluation.clone(),
-            Report::Photographs(evaluation) => evaluation.into(),
+            Report::ImageFolderConfig(evaluation) => evaluation.into(),
         };
         let write = || write_page(folder, &evaluation, self.test_images.into());
         let path = with_threads(self.threads, write)??;
@@ -136,40 +136,40 @@ impl Train {
     /// The run, its images read; files that cannot be read go to `broken`.
     fn prepare(&self, broken: &mut Vec<DataError>) -> Result<(Trainer, RunFolder), Failure> {
         if let Some(path) = &self.resume {
-            let (folder, recipe) = RunFolder::open(path)?;
-            return Ok((Trainer::resume(recipe, folder.clone())?, folder));
+            let (folder, config) = RunFolder::open(path)?;
+            return Ok((Trainer::resume(config, folder.clone())?, folder));
         }
-        let mut recipe = self.recipe()?;
-        let loaded = recipe.load(Split::Train)?;
+        let mut config = self.config()?;
+        let loaded = config.load(Split::Train)?;
         *broken = loaded.broken;
         if !broken.is_empty() {
             let count = broken.len();
             eprintln!("{count} broken files are left out; they are named at the end");
         }
-        recipe.fit_to(&loaded.images);
-        recipe.check("train")?;
-        recipe.network = Some(recipe.network()?);
-        let path = self.out.clone().unwrap_or_else(|| free_folder(&recipe));
-        let folder = RunFolder::create(&path, &recipe)?;
-        Ok((Trainer::start_on(loaded.images, recipe, folder.clone())?, folder))
+        config.fit_to(&loaded.images);
+        config.check("train")?;
+        config.network = Some(config.network()?);
+        let path = self.out.clone().unwrap_or_else(|| free_folder(&config));
+        let folder = RunFolder::create(&path, &config)?;
+        Ok((Trainer::start_on(loaded.images, config, folder.clone())?, folder))
     }
 
-    fn recipe(&self) -> Result<Recipe, Failure> {
-        let mut recipe = match (&self.config, self.preset) {
-            (Some(path), _) => Recipe::read(path)?,
-            (None, Some(preset)) => preset.recipe()?,
+    fn config(&self) -> Result<TrainingConfig, Failure> {
+        let mut config = match (&self.config, self.preset) {
+            (Some(path), _) => TrainingConfig::read(path)?,
+            (None, Some(preset)) => preset.config()?,
             (None, None) if self.data.as_ref().is_none_or(Source::is_mnist) => {
-                Preset::Default.recipe()?
+                Preset::Default.config()?
             }
-            (None, None) => Preset::Photos.recipe()?,
+            (None, None) => Preset::Photos.config()?,
         };
         if let Some(data) = &self.data {
-            take_data(&mut recipe, data)?;
+            take_data(&mut config, data)?;
         }
-        match &mut recipe.photographs {
+        match &mut config.image_folder {
             None if self.size.is_some() || self.no_augment => {
                 let expected = "images of your own (--data) for --size and --no-augment";
-                return Err(LabError::unfit("train", expected, "mnist").into());
+                return Err(LabError::invalid("train", expected, "mnist").into());
             }
             None => {}
             Some(photographs) => {
@@ -180,43 +180,43 @@ impl Train {
             }
         }
         if let Some(model) = self.model {
-            recipe.model = model.name().into();
-            recipe.network = recipe.network.map(|network| network.with_equivariance(model));
+            config.model = model.name().into();
+            config.network = config.network.map(|network| network.with_equivariance(model));
         }
         if let Some(arch) = self.arch {
-            (recipe.arch, recipe.network) = (arch.name().into(), None);
+            (config.arch, config.network) = (arch.name().into(), None);
             if !arch.config(1, 2).stages.is_empty() {
-                recipe.positions = 0;
+                config.positions = 0;
             }
         }
-        recipe.augment |= self.augment;
-        recipe.epochs = self.epochs.unwrap_or(recipe.epochs);
-        recipe.batch = self.batch.unwrap_or(recipe.batch);
-        recipe.seed = self.seed.unwrap_or(recipe.seed);
+        config.augment |= self.augment;
+        config.epochs = self.epochs.unwrap_or(config.epochs);
+        config.batch = self.batch.unwrap_or(config.batch);
+        config.seed = self.seed.unwrap_or(config.seed);
         if let Some(images) = self.images {
-            recipe.set_training_images(images);
+            config.set_training_images(images);
         }
-        recipe.check("train")?;
-        Ok(recipe)
+        config.check("train")?;
+        Ok(config)
     }
 }
 
-/// Other images than those the recipe was made for: what followed from them follows anew.
-fn take_data(recipe: &mut Recipe, data: &Source) -> Result<(), Failure> {
-    if recipe.data == *data {
+/// Other images than those the config was made for: what followed from them follows anew.
+fn take_data(config: &mut TrainingConfig, data: &Source) -> Result<(), Failure> {
+    if config.data == *data {
         return Ok(());
     }
     if data.is_mnist() {
-        let expected = "a recipe for mnist";
-        return Err(LabError::unfit("train", expected, recipe.data.to_string()).into());
+        let expected = "a training configuration for mnist";
+        return Err(LabError::invalid("train", expected, config.data.to_string()).into());
     }
-    recipe.data = data.clone();
-    (recipe.training_images, recipe.validation_images) = (0, 0);
-    let photographs = Preset::Photos.recipe()?.photographs;
-    recipe.photographs = recipe.photographs.take().or(photographs);
-    if let Some(photographs) = &mut recipe.photographs {
+    config.data = data.clone();
+    (config.training_images, config.validation_images) = (0, 0);
+    let photographs = Preset::Photos.config()?.image_folder;
+    config.image_folder = config.image_folder.take().or(photographs);
+    if let Some(photographs) = &mut config.image_folder {
         (photographs.images, photographs.classes) = (0, Vec::new());
-        if matches!(recipe.data, Source::Stl10(_)) {
+        if matches!(config.data, Source::Stl10(_)) {
             photographs.resize(sren_data::stl10::SIDE);
         }
     }
@@ -229,11 +229,11 @@ pub(crate) fn write_page(
     evaluation: &Evaluation,
     images: usize,
 ) -> Result<PathBuf, LabError> {
-    let (network, recipe) = load(folder.path())?;
+    let (network, config) = load(folder.path())?;
     let command = std::env::args().skip(1).fold("sren".to_string(), |all, a| all + " " + &a);
     page::write(&page::Report {
         folder,
-        recipe: &recipe,
+        config: &config,
         network: &network,
         evaluation,
         command: &command,
@@ -242,9 +242,9 @@ pub(crate) fn write_page(
 }
 
 /// `runs/<arch>-<model>-<seed>`, or the first of its kind that is not there yet.
-fn free_folder(recipe: &Recipe) -> PathBuf {
-    let plus = if recipe.augment { "+" } else { "" };
-    let name = format!("{}-{}{plus}-{}", recipe.arch, recipe.model, recipe.seed);
+fn free_folder(config: &TrainingConfig) -> PathBuf {
+    let plus = if config.augment { "+" } else { "" };
+    let name = format!("{}-{}{plus}-{}", config.arch, config.model, config.seed);
     let numbered = |n: usize| if n == 1 { name.clone() } else { format!("{name}.{n}") };
     let path = |n| Path::new("runs").join(numbered(n));
     (1..).map(path).find(|path| !path.exists()).unwrap_or_else(|| path(1))

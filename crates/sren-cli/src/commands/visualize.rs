@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sren::models::{SimResNet, SimResNetConfig};
 use sren::{About, Image, Interpolation, Similarity, Weights, warp};
-use sren_data::{Fit, Mount, read_image};
+use sren_data::{Letterbox, Padding, read_image};
 use sren_lab::equivariance::plain_companion;
 use sren_lab::threads::with_threads;
-use sren_lab::training::{Presentation, Trained};
-use sren_lab::{LabError, Shown, feature_picture, plain_device, write_whole};
+use sren_lab::training::{Preprocessing, Trained};
+use sren_lab::{LabError, Shown, atomic_write, feature_picture, inference_device};
 
 use super::eval::load;
 use super::pose;
@@ -20,9 +20,9 @@ use crate::output::{create_folder, print};
 type View = Box<dyn Fn(&Similarity) -> Result<Image, LabError> + Send + Sync>;
 
 /// How a network for digits is shown a file: in grey, its longer side brought to 96 pixels.
-const FILE: Presentation = Presentation {
-    fit: Fit { side: 96, channels: 1, mean_colour: true },
-    mount: Mount { canvas: [192, 192], window: true },
+const FILE: Preprocessing = Preprocessing {
+    fit: Letterbox { side: 96, channels: 1, mean_colour: true },
+    padding: Padding { canvas: [192, 192], window: true },
 };
 
 /// Draw an image turned and scaled, its local frames, and the features of chosen layers turned and
@@ -69,7 +69,7 @@ impl Visualize {
         let png = with_threads(self.threads, work)??;
         create_folder(&self.output)?;
         let path = self.output.join("visualize.png");
-        write_whole(&path, &png)?;
+        atomic_write(&path, &png)?;
         print(&format!("picture: {}", path.display()))
     }
 
@@ -82,22 +82,22 @@ impl Visualize {
             }));
         }
         let image = read_image(Path::new(&self.image))?;
-        let (recipe, _) = Trained::history(&self.run)?;
-        let presentation = match recipe.photographs {
-            Some(_) => recipe.presentation(),
+        let (config, _) = Trained::history(&self.run)?;
+        let preprocessing = match config.image_folder {
+            Some(_) => config.preprocessing(),
             None => FILE,
         };
-        Ok(Box::new(move |transform| presentation.show(&image, transform)))
+        Ok(Box::new(move |transform| preprocessing.show(&image, transform)))
     }
 
     fn network(&self, path: &Path) -> Result<(SimResNet, SimResNetConfig), LabError> {
-        let (network, recipe) = load(path)?;
-        let config = recipe.network()?;
+        let (network, training) = load(path)?;
+        let config = training.network()?;
         if !self.random {
             return Ok((network, config));
         }
-        let device = plain_device();
-        device.seed(recipe.seed);
+        let device = inference_device();
+        device.seed(training.seed);
         let network = config.init(&device)?;
         // Burn draws weights when they are first looked at: now.
         Weights::of(&network);

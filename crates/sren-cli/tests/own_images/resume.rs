@@ -39,11 +39,11 @@ fn a_killed_run_on_a_folder_ends_as_if_it_never_had_been() {
     let plain = nothing("plain");
     succeeds(&train(text(&folder), text(&plain), &["--no-augment", "--model", "cnn"]));
     let config = fs::read_to_string(plain.join("config.toml")).unwrap();
-    assert!(!config.contains("[photographs.augment]"), "{config}");
+    assert!(!config.contains("[image_folder.augment]"), "{config}");
     let image = folder.join("bar/00.png");
     let shown = succeeds(&sren(&["predict", text(&plain), text(&image), "--json"]));
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["pose"], Value::Null);
-    // Its own recipe trains on it again, and a full disk is told.
+    // Its own config trains on it again, and a full disk is told.
     let again = nothing("again");
     let config = plain.join("config.toml");
     let repeat = ["train", "--config", text(&config), "--threads", "2", "--out", text(&again)];

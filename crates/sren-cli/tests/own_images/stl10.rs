@@ -35,7 +35,7 @@ fn stl10_files_are_trained_on() {
     for part in ["size = 96", "canvas = 144", "\"truck\"", "training_images = 18"] {
         assert!(config.contains(part), "{config}");
     }
-    // The paper's recipe: only its length is for another machine.
+    // The paper's config: only its length is for another machine.
     let paper = nothing("stl10-paper");
     let mut arguments = vec!["train", "--data", &data, "--preset", "stl10", "--epochs", "0"];
     arguments.extend(["--out", text(&paper)]);

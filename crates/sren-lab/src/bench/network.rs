@@ -12,7 +12,7 @@ use sren_data::{Dataset, Split};
 
 use super::layer::BATCH;
 use crate::error::Result;
-use crate::evaluation::plain_device;
+use crate::evaluation::inference_device;
 use crate::threads::with_threads;
 use crate::training::{Optimiser, OptimiserKind, Preset, with_positions};
 
@@ -51,7 +51,7 @@ pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
     for arch in [Architecture::Small, Architecture::Blocks, Architecture::Resnet18] {
         let config = arch.config(1, 10);
         let drawn = match arch {
-            Architecture::Small => Preset::Default.recipe()?.positions as usize,
+            Architecture::Small => Preset::Default.config()?.positions as usize,
             _ => 0,
         };
         let variant = |suffix: &str, config: SimResNetConfig, positions: usize| {
@@ -108,12 +108,12 @@ struct Times {
 }
 
 fn measure(config: &SimResNetConfig, positions: usize, repetitions: usize) -> Result<Times> {
-    let device = plain_device().autodiff();
+    let device = inference_device().autodiff();
     let indices: Vec<usize> = (0..BATCH).collect();
     let batch = Dataset::mnist(Split::Test)?.batch(&indices, |_| Ok(Similarity::IDENTITY))?;
     let data = TensorData::new(batch.images, batch.shape);
     let images = Tensor::<4>::from_data(data.clone(), &device);
-    let plain_images = Tensor::<4>::from_data(data, &plain_device());
+    let plain_images = Tensor::<4>::from_data(data, &inference_device());
     let mut network = config.init(&device)?;
     let mut optimiser = Optimiser::new(OptimiserKind::Adam { weight_decay: 0.01 });
     let mut times =

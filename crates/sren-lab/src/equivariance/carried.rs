@@ -16,7 +16,7 @@ use sren::{
 
 use super::scenes::Scenes;
 use crate::error::Result;
-use crate::evaluation::plain_device;
+use crate::evaluation::inference_device;
 
 /// A pose has jumped if its angle is off by this many degrees
 const JUMP_DEG: f64 = 10.0;
@@ -83,7 +83,7 @@ impl<'a> Subject<'a> {
         config: &'a SimResNetConfig,
         scenes: &'a Scenes,
     ) -> Result<Self> {
-        let device = plain_device();
+        let device = inference_device();
         let (side, k, c) = (scenes.side(), config.stem_kernel, config.image_channels);
         let data = pixels(&scenes.view(&Similarity::IDENTITY, &device)?);
         let originals = data

@@ -18,7 +18,7 @@ use sren::{Grid, Similarity, Weights};
 use super::carried::{Choice, PoseChange, Subject, pixels};
 use super::scenes::Scenes;
 use crate::error::Result;
-use crate::evaluation::plain_device;
+use crate::evaluation::inference_device;
 
 /// Images that causes are looked for on,
 const IMAGES: usize = 3;
@@ -166,7 +166,7 @@ fn on_half_stride(
     if !config.stem_stride.is_multiple_of(2) || !config.equivariance.follows_scale() {
         return Ok(Vec::new());
     }
-    let device = plain_device();
+    let device = inference_device();
     let mut finer = config.clone().with_kappa(2.0 * config.kappa);
     finer.stem_stride /= 2;
     let finer = Weights::of(network).apply(finer.init(&device)?)?;
@@ -179,7 +179,7 @@ fn on_half_stride(
 /// How much the features change, nothing else, when the canvas grows: turned by 30 degrees and
 /// scaled by 1.4, where the border is nearest.
 fn border(network: &SimResNet, scenes: &Scenes) -> Result<Vec<(String, f64)>> {
-    let device = plain_device();
+    let device = inference_device();
     let transform = Similarity::new(1.4, 30f64.to_radians(), [0.0; 2])?;
     let coarsest = network.grids(&Grid::pixels(scenes.side(), scenes.side()))?;
     let step = coarsest.iter().map(|grid| grid.step as usize).max().unwrap_or(1);

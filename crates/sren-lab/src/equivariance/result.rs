@@ -10,7 +10,7 @@ use super::causes::{Causes, causes};
 use super::scenes::Scenes;
 use super::survey::{CurvePoint, Errors, Survey, Transforms, survey};
 use crate::error::Result;
-use crate::evaluation::plain_device;
+use crate::evaluation::inference_device;
 use crate::plot::{LineChart, Series};
 
 /// How much is measured.
@@ -120,7 +120,7 @@ pub fn measure_equivariance(
 /// The plain CNN with the weights of `network`.
 pub fn plain_companion(network: &SimResNet, config: &SimResNetConfig) -> Result<SimResNet> {
     let plain = config.clone().with_equivariance(Equivariance::None);
-    Ok(Weights::of(network).apply(plain.init(&plain_device())?)?)
+    Ok(Weights::of(network).apply(plain.init(&inference_device())?)?)
 }
 
 impl EquivarianceResult {

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use sren::equivariance::{Protocol, warped};
 use sren::models::SimResNetConfig;
 use sren::{Image, Similarity};
-use sren_data::{CANVAS, Fit, Mnist, Split, find_images, in_channels, read_image, windowed};
+use sren_data::{CANVAS, Letterbox, Mnist, Split, find_images, in_channels, masked, read_image};
 
 use crate::error::{LabError, Result};
 
@@ -71,23 +71,23 @@ impl Scenes {
         let name = folder.display().to_string();
         let files = find_images(folder)?;
         if files.is_empty() {
-            return Err(LabError::unfit(name, "png or jpeg images below it", "none"));
+            return Err(LabError::invalid(name, "png or jpeg images below it", "none"));
         }
         let count = count.min(files.len());
         let read = |i: usize| -> Result<Image> {
             let image = read_image(&files[i * files.len() / count])?;
             let channels = image.channels().min(3);
-            Ok(Fit { side, channels, mean_colour: true }.apply(&image)?)
+            Ok(Letterbox { side, channels, mean_colour: true }.apply(&image)?)
         };
         Self::photographs(name, (0..count).map(read).collect::<Result<_>>()?, side)
     }
 
-    /// Photographs of `side` x `side` pixels, shown as in training: through a round window with a
+    /// ImageFolderConfig of `side` x `side` pixels, shown as in training: through a round window with a
     /// soft edge, on their mean colour; on a canvas of twice their side.
     pub fn photographs(name: String, photographs: Vec<Image>, side: usize) -> Result<Self> {
         let (mut images, mut grounds) = (Vec::new(), Vec::new());
         for photograph in &photographs {
-            let (seen, mean) = windowed(photograph)?;
+            let (seen, mean) = masked(photograph)?;
             images.push(seen.padded(2 * side, 2 * side)?);
             grounds.push(Image::new(1, 1, mean.len(), mean)?);
         }
@@ -119,7 +119,7 @@ impl Scenes {
 
     fn filled(self) -> Result<Self> {
         if self.is_empty() {
-            return Err(LabError::unfit(self.name, "at least 1 image", "0"));
+            return Err(LabError::invalid(self.name, "at least 1 image", "0"));
         }
         Ok(self)
     }

@@ -9,7 +9,7 @@ use sren::{Similarity, equivariance::Protocol};
 
 use super::scenes::Scenes;
 use crate::error::Result;
-use crate::evaluation::plain_device;
+use crate::evaluation::inference_device;
 
 /// Scales of the main figures, and of the wide ones.
 const SCALES: [f64; 6] = [0.7, 0.8, 0.9, 1.1, 1.25, 1.4];
@@ -159,7 +159,7 @@ pub fn survey(
     transforms: &Transforms,
     positions: usize,
 ) -> Result<Survey> {
-    let device = plain_device();
+    let device = inference_device();
     let protocol: Protocol = scenes.protocol(positions);
     let group = |transforms: &[Similarity]| -> Result<Vec<LayerError>> {
         Ok(measure(&protocol, transforms, |transform| {

@@ -12,7 +12,7 @@ use sren::models::SimResNet;
 use sren::{Equivariance, Image, Similarity};
 use sren_data::{Batch, Dataset, Split, TestSet};
 
-use crate::artifact::write_whole;
+use crate::artifact::atomic_write;
 use crate::equivariance::{
     EquivarianceResult, Plan, Scenes, Subject, measure_equivariance, plain_companion,
 };
@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::evaluation::{Evaluation, spread};
 use crate::features::{Shown, feature_picture};
 use crate::stability::{Stability, stability};
-use crate::training::{EpochMetrics, Recipe, RunFolder};
+use crate::training::{EpochMetrics, RunFolder, TrainingConfig};
 use predictions::{Prediction, predictions};
 
 /// Most test images for confusion matrices and mistakes.
@@ -40,7 +40,7 @@ pub struct Report<'a> {
     /// Where the run is, and the report goes.
     pub folder: &'a RunFolder,
     /// How it was trained.
-    pub recipe: &'a Recipe,
+    pub config: &'a TrainingConfig,
     /// The best network of the run, which does not train.
     pub network: &'a SimResNet,
     /// Its accuracy on the test sets.
@@ -67,7 +67,7 @@ pub fn write(report: &Report) -> Result<PathBuf> {
     let measured = measure(report)?;
     let page = sections::page(report, &measured)?;
     let path = report.folder.path().join("report.html");
-    write_whole(&path, page.as_bytes())?;
+    atomic_write(&path, page.as_bytes())?;
     Ok(path)
 }
 
@@ -83,8 +83,8 @@ struct Words {
 }
 
 impl Words {
-    fn of(recipe: &Recipe) -> Self {
-        match recipe.photographs {
+    fn of(config: &TrainingConfig) -> Self {
+        match config.image_folder {
             None => Self {
                 image: "digit",
                 moved: TestSet::ScaledRotatedMoved,
@@ -102,18 +102,18 @@ impl Words {
 }
 
 fn measure(report: &Report) -> Result<Measured> {
-    let Report { folder, recipe, network, images, .. } = *report;
-    let config = recipe.network()?;
-    let tested = recipe.load(Split::Test)?.images;
+    let Report { folder, config, network, images, .. } = *report;
+    let architecture = config.network()?;
+    let tested = config.load(Split::Test)?.images;
     let some = |count: usize| spread(tested.len(), images.min(count));
     let look = |set: TestSet| predictions(network, &tested, set, &some(IMAGES));
     let weights = "this run";
-    let subject = Subject { network, config: &config, weights };
-    let plain = plain_companion(network, &config)?;
+    let subject = Subject { network, config: &architecture, weights };
+    let plain = plain_companion(network, &architecture)?;
     let title = network.equivariance().name().to_uppercase();
     let mut shown = vec![
-        Shown { title: &title, network, config: &config },
-        Shown { title: "CNN", network: &plain, config: &config },
+        Shown { title: &title, network, config: &architecture },
+        Shown { title: "CNN", network: &plain, config: &architecture },
     ];
     // A plain CNN has itself beside it.
     shown.truncate(if network.equivariance() == Equivariance::None { 1 } else { 2 });
@@ -122,9 +122,9 @@ fn measure(report: &Report) -> Result<Measured> {
         metrics: folder.load_metrics()?,
         classes: tested.classes().to_vec(),
         upright: look(TestSet::Upright)?,
-        moved: look(Words::of(recipe).moved)?,
+        moved: look(Words::of(config).moved)?,
         stability: stability(&run, network, &tested, &some(STABILITY_IMAGES))?,
-        equivariance: measure_equivariance(subject, None, &scenes(recipe, &tested)?, PLAN)?,
+        equivariance: measure_equivariance(subject, None, &scenes(config, &tested)?, PLAN)?,
         features: feature_picture(|transform| seen(&tested, 0, transform), &shown, &[])?,
     })
 }
@@ -135,9 +135,9 @@ fn seen(images: &Dataset, index: usize, transform: &Similarity) -> Result<Image>
     Ok(Image::new(h, w, c, images)?)
 }
 
-fn scenes(recipe: &Recipe, tested: &Dataset) -> Result<Scenes> {
-    let Some(photographs) = &recipe.photographs else { return Scenes::mnist(DIGIT_SCENES) };
+fn scenes(config: &TrainingConfig, tested: &Dataset) -> Result<Scenes> {
+    let Some(photographs) = &config.image_folder else { return Scenes::mnist(DIGIT_SCENES) };
     let indices = spread(tested.len(), PHOTOGRAPH_SCENES);
-    let images = indices.iter().map(|i| tested.bare(*i)).collect::<Result<_, _>>()?;
-    Scenes::photographs(recipe.data.to_string(), images, photographs.size)
+    let images = indices.iter().map(|i| tested.unpadded(*i)).collect::<Result<_, _>>()?;
+    Scenes::photographs(config.data.to_string(), images, photographs.size)
 }

@@ -8,7 +8,7 @@ use sren_data::{Dataset, TestSet};
 
 use crate::confusion::{BATCH, Confusion};
 use crate::error::Result;
-use crate::evaluation::plain_device;
+use crate::evaluation::inference_device;
 
 /// One image and what the network says of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ pub(super) fn predictions(
         let batch = images.batch(indices, transform)?;
         let shape @ [n, h, w, c] = batch.shape;
         let data = TensorData::new(batch.images.clone(), shape);
-        let logits = network.forward(Tensor::from_data(data, &plain_device()))?;
+        let logits = network.forward(Tensor::from_data(data, &inference_device()))?;
         let chances: Vec<f32> = softmax(logits, 1).into_data().iter::<f32>().collect();
         for i in 0..n {
             let of = &chances[i * classes..][..classes];

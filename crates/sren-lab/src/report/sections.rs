@@ -23,10 +23,10 @@ const HEAD_LETTERS: usize = 4;
 
 /// The whole page.
 pub(super) fn page(report: &Report, measured: &Measured) -> Result<String> {
-    let recipe = report.recipe;
-    let plus = if recipe.augment { "+" } else { "" };
-    let title = format!("{}{plus} on {}: {}", recipe.model, recipe.data, recipe.arch);
-    let words = Words::of(recipe);
+    let config = report.config;
+    let plus = if config.augment { "+" } else { "" };
+    let title = format!("{}{plus} on {}: {}", config.model, config.data, config.arch);
+    let words = Words::of(config);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
@@ -35,7 +35,7 @@ pub(super) fn page(report: &Report, measured: &Measured) -> Result<String> {
         include_str!("style.css"),
     );
     page.push_str(&summary(report, &words, &measured.metrics));
-    page.push_str(&match recipe.photographs {
+    page.push_str(&match config.image_folder {
         None => table(report),
         Some(_) => by_class(measured, &words)?,
     });
@@ -51,21 +51,21 @@ pub(super) fn page(report: &Report, measured: &Measured) -> Result<String> {
 }
 
 fn summary(report: &Report, words: &Words, metrics: &[EpochMetrics]) -> String {
-    let (recipe, evaluation) = (report.recipe, report.evaluation);
-    let follows = match recipe.model.as_str() {
+    let (config, evaluation) = (report.config, report.evaluation);
+    let follows = match config.model.as_str() {
         "sren" => "It follows rotations and scalings of the image.",
         "so2" => "It follows rotations of the image.",
         "scale" => "It follows scalings of the image.",
         _ => "It follows no transform of the image: a plain CNN.",
     };
-    let how = match recipe.augment {
+    let how = match config.augment {
         true => "turned by up to 30 degrees and scaled by 0.8 to 1.2",
         false => "upright only",
     };
     let mut text = format!(
         "<p class=\"soft\">Trained on {} {}s, {how}, for {}. {follows}</p>\n\
          <div class=\"facts\">",
-        recipe.training_images,
+        config.training_images,
         words.image,
         if metrics.len() == 1 { "1 epoch".into() } else { format!("{} epochs", metrics.len()) },
     );
@@ -96,7 +96,7 @@ fn table(report: &Report) -> String {
         let value = found.map_or("-".into(), |found| format!("{:.2}", found.accuracy));
         let _ = write!(text, "<td>{value}</td>");
     }
-    let own = paper_row(&report.recipe.model, report.recipe.augment);
+    let own = paper_row(&report.config.model, report.config.augment);
     let rows = own.into_iter().chain(paper_row("cnn", false));
     let mut names = Vec::new();
     for (name, values) in rows {
@@ -316,6 +316,6 @@ fn repeat(report: &Report) -> Result<String> {
          --config {} --out FOLDER</pre>\n<h3>config.toml</h3><pre>{}</pre>\n",
         escape(report.command),
         escape(&config.display().to_string()),
-        escape(&report.recipe.to_toml()?)
+        escape(&report.config.to_toml()?)
     ))
 }

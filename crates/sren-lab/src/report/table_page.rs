@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::artifact::write_whole;
+use crate::artifact::atomic_write;
 use crate::error::Result;
 use crate::plot::escape;
 use crate::table::TableRow;
 
 /// Writes the page of a table.
 pub fn write_table(path: &Path, rows: &[TableRow]) -> Result<()> {
-    write_whole(path, page(rows).as_bytes())
+    atomic_write(path, page(rows).as_bytes())
 }
 
 fn page(rows: &[TableRow]) -> String {

@@ -1,25 +1,25 @@
-//! Training: recipe, optimiser, schedule, the loop, and the run folder it leaves.
+//! Training: config, optimiser, schedule, the loop, and the run folder it leaves.
 //!
-//! Every draw follows from the recipe's seed and the step it is for, so that a run that was stopped
+//! Every draw follows from the config's seed and the step it is for, so that a run that was stopped
 //! goes on as if it never had been.
 
+mod config;
 mod drawn_positions;
+mod image_folder;
 mod images;
-mod kept_poses;
 mod loss;
 mod optimiser;
-mod photographs;
-mod recipe;
+mod pose_cache;
 mod run_folder;
 mod schedule;
 mod trained;
 mod trainer;
 
+pub use config::{Preset, TrainingConfig};
 pub(crate) use drawn_positions::with_positions;
-pub use images::Presentation;
+pub use image_folder::{ImageFolderConfig, class_weights};
+pub use images::Preprocessing;
 pub use optimiser::{Optimiser, OptimiserKind};
-pub use photographs::{Photographs, class_weights};
-pub use recipe::{Preset, Recipe};
 pub use run_folder::{Checkpoint, EpochMetrics, RunFolder};
 pub use schedule::Schedule;
 pub use trained::{BUNDLED, Trained};

@@ -74,7 +74,7 @@ impl Optimiser {
         match pass.bad {
             None => Ok(module),
             Some(name) => {
-                Err(LabError::unfit("gradient", "finite values", format!("none at {name}")))
+                Err(LabError::invalid("gradient", "finite values", format!("none at {name}")))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What a run leaves on disk, every file written whole or not at all:
 //!
 //! ```text
-//! config.toml                    the recipe, the network in full
+//! config.toml                    the config, the network in full
 //! metrics.jsonl                  a line an epoch
 //! model.safetensors              the weights of the best epoch
 //! checkpoint/state.safetensors   the weights and the optimiser where the run stopped
@@ -15,11 +15,11 @@ use sren::Weights;
 use sren::models::SimResNet;
 use sren_data::read_bounded;
 
+use super::config::TrainingConfig;
 use super::optimiser::{Optimiser, OptimiserKind};
-use super::recipe::Recipe;
-use crate::artifact::write_whole;
+use crate::artifact::atomic_write;
 use crate::error::{LabError, Result};
-use crate::evaluation::plain_device;
+use crate::evaluation::inference_device;
 
 /// Most bytes of weights: those of the largest network, with its optimiser,
 const MAX_WEIGHTS: u64 = 2 << 30;
@@ -68,30 +68,30 @@ pub struct RunFolder {
 
 impl RunFolder {
     /// Starts a run in `path`, which must not hold one yet.
-    pub fn create(path: &Path, recipe: &Recipe) -> Result<Self> {
+    pub fn create(path: &Path, config: &TrainingConfig) -> Result<Self> {
         let folder = Self { path: path.to_path_buf() };
         if folder.file("config.toml").exists() {
             let name = path.display().to_string();
-            return Err(LabError::unfit(name, "a folder without a run", "one (see --resume)"));
+            return Err(LabError::invalid(name, "a folder without a run", "one (see --resume)"));
         }
         let checkpoints = folder.file("checkpoint");
         fs::create_dir_all(&checkpoints)
             .map_err(|source| LabError::Write { path: checkpoints, source })?;
-        write_whole(&folder.file("config.toml"), recipe.to_toml()?.as_bytes())?;
+        atomic_write(&folder.file("config.toml"), config.to_toml()?.as_bytes())?;
         Ok(folder)
     }
 
-    /// The run in `path`, with its recipe.
-    pub fn open(path: &Path) -> Result<(Self, Recipe)> {
+    /// The run in `path`, with its config.
+    pub fn open(path: &Path) -> Result<(Self, TrainingConfig)> {
         let folder = Self { path: path.to_path_buf() };
         let config = folder.file("config.toml");
         if !config.exists() {
             let got = if path.exists() { "one without config.toml" } else { "nothing there" };
-            return Err(LabError::unfit(path.display().to_string(), "the folder of a run", got));
+            return Err(LabError::invalid(path.display().to_string(), "the folder of a run", got));
         }
         refuse_pipe(&config)?;
-        let recipe = Recipe::read(&config)?;
-        Ok((folder, recipe))
+        let config = TrainingConfig::read(&config)?;
+        Ok((folder, config))
     }
 
     /// Where it is.
@@ -105,7 +105,7 @@ impl RunFolder {
 
     /// Saves the weights of the best epoch.
     pub fn save_model(&self, weights: &Weights) -> Result<()> {
-        write_whole(&self.file("model.safetensors"), &weights.to_bytes())
+        atomic_write(&self.file("model.safetensors"), &weights.to_bytes())
     }
 
     /// `network` with the weights of the best epoch.
@@ -122,13 +122,13 @@ impl RunFolder {
     }
 
     /// The network of the best epoch, ready to evaluate.
-    pub fn load_network(&self, recipe: &Recipe) -> Result<SimResNet> {
-        if recipe.classes().is_empty() {
+    pub fn load_network(&self, config: &TrainingConfig) -> Result<SimResNet> {
+        if config.classes().is_empty() {
             let name = self.file("config.toml").display().to_string();
-            return Err(LabError::unfit(name, "the names of the classes", "none"));
+            return Err(LabError::invalid(name, "the names of the classes", "none"));
         }
         // Without autodiff: nothing is recorded.
-        self.load_model(recipe.network()?.init(&plain_device())?)
+        self.load_model(config.network()?.init(&inference_device())?)
     }
 
     /// Saves the metrics of all epochs so far.
@@ -136,11 +136,11 @@ impl RunFolder {
         let mut text = String::new();
         for epoch in metrics {
             let line = serde_json::to_string(epoch)
-                .map_err(|e| LabError::unfit("metrics", "JSON", e.to_string()))?;
+                .map_err(|e| LabError::invalid("metrics", "JSON", e.to_string()))?;
             text.push_str(&line);
             text.push('\n');
         }
-        write_whole(&self.file("metrics.jsonl"), text.as_bytes())
+        atomic_write(&self.file("metrics.jsonl"), text.as_bytes())
     }
 
     /// The metrics of all epochs so far; none before the first ends.
@@ -173,7 +173,7 @@ impl RunFolder {
         ] {
             file.metadata.insert(key.into(), value);
         }
-        write_whole(&self.file("checkpoint/state.safetensors"), &file.to_bytes())
+        atomic_write(&self.file("checkpoint/state.safetensors"), &file.to_bytes())
     }
 
     /// Where the run stopped.
@@ -211,7 +211,7 @@ impl RunFolder {
 pub(super) fn parse_metrics(name: &str, text: &str) -> Result<Vec<EpochMetrics>> {
     let lines = text.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().map_err(|e| {
-        LabError::unfit(name, "a whole file of this run", e.to_string().replace('\n', " "))
+        LabError::invalid(name, "a whole file of this run", e.to_string().replace('\n', " "))
     })
 }
 
@@ -231,7 +231,7 @@ fn refuse_pipe(path: &Path) -> Result<()> {
 
 fn unreadable(path: &Path, why: impl std::fmt::Display) -> LabError {
     let why = why.to_string().replace('\n', " ");
-    LabError::unfit(path.display().to_string(), "a whole file of this run", why)
+    LabError::invalid(path.display().to_string(), "a whole file of this run", why)
 }
 
 /// CRC-32 of all values.

@@ -5,10 +5,10 @@ use std::path::Path;
 use sren::Weights;
 use sren::models::SimResNet;
 
-use super::recipe::Recipe;
+use super::config::TrainingConfig;
 use super::run_folder::{EpochMetrics, RunFolder, parse_metrics};
 use crate::error::{LabError, Result};
-use crate::evaluation::plain_device;
+use crate::evaluation::inference_device;
 
 /// The name that stands for the network that comes with the program, instead of a run's folder.
 pub const BUNDLED: &str = "mnist-sren";
@@ -23,31 +23,31 @@ pub struct Trained {
     /// The network, which does not train.
     pub network: SimResNet,
     /// How it was trained.
-    pub recipe: Recipe,
+    pub config: TrainingConfig,
 }
 
 impl Trained {
     /// The network of the best epoch of the run in `path`, or the [bundled](BUNDLED) one.
     pub fn open(path: &Path) -> Result<Self> {
         if !is_bundled(path) {
-            let (folder, recipe) = RunFolder::open(path)?;
-            return Ok(Self { network: folder.load_network(&recipe)?, recipe });
+            let (folder, config) = RunFolder::open(path)?;
+            return Ok(Self { network: folder.load_network(&config)?, config });
         }
-        let recipe = Recipe::parse(BUNDLED, CONFIG)?;
-        let network = recipe.network()?.init(&plain_device())?;
+        let config = TrainingConfig::parse(BUNDLED, CONFIG)?;
+        let network = config.network()?.init(&inference_device())?;
         let weights = Weights::from_bytes(WEIGHTS).and_then(|weights| weights.apply(network));
-        let network = weights.map_err(|e| LabError::unfit(BUNDLED, "weights", e.to_string()))?;
-        Ok(Self { network, recipe })
+        let network = weights.map_err(|e| LabError::invalid(BUNDLED, "weights", e.to_string()))?;
+        Ok(Self { network, config })
     }
 
     /// How the run in `path`, or the [bundled](BUNDLED) network, was and is being trained: its
-    /// recipe and its epochs so far.
-    pub fn history(path: &Path) -> Result<(Recipe, Vec<EpochMetrics>)> {
+    /// config and its epochs so far.
+    pub fn history(path: &Path) -> Result<(TrainingConfig, Vec<EpochMetrics>)> {
         if is_bundled(path) {
-            return Ok((Recipe::parse(BUNDLED, CONFIG)?, parse_metrics(BUNDLED, METRICS)?));
+            return Ok((TrainingConfig::parse(BUNDLED, CONFIG)?, parse_metrics(BUNDLED, METRICS)?));
         }
-        let (folder, recipe) = RunFolder::open(path)?;
-        Ok((recipe, folder.load_metrics()?))
+        let (folder, config) = RunFolder::open(path)?;
+        Ok((config, folder.load_metrics()?))
     }
 }
 

@@ -11,12 +11,12 @@ use sren::pose::Pose;
 use sren::{Grid, PoseField, Similarity, Weights};
 use sren_data::{Dataset, Split, TrainingSplit};
 
+use super::config::TrainingConfig;
 use super::drawn_positions::with_positions;
-use super::kept_poses::KeptPoses;
+use super::image_folder::class_weights;
 use super::loss::{Told, Turn, loss};
 use super::optimiser::Optimiser;
-use super::photographs::class_weights;
-use super::recipe::Recipe;
+use super::pose_cache::PoseCache;
 use super::run_folder::{Checkpoint, EpochMetrics, RunFolder};
 use crate::error::{LabError, Result};
 use crate::evaluation::accuracy;
@@ -55,14 +55,14 @@ pub enum Outcome {
 /// A run under way.
 #[derive(Debug)]
 pub struct Trainer {
-    recipe: Recipe,
+    config: TrainingConfig,
     folder: RunFolder,
     images: Dataset,
     split: TrainingSplit,
     class_weights: Option<Vec<f32>>,
     device: Device,
     network: SimResNet,
-    poses: KeptPoses,
+    poses: PoseCache,
     optimiser: Optimiser,
     metrics: Vec<EpochMetrics>,
     step: usize,
@@ -72,35 +72,35 @@ pub struct Trainer {
 
 impl Trainer {
     /// A new run in `folder`.
-    pub fn start(recipe: Recipe, folder: RunFolder) -> Result<Self> {
-        let images = recipe.load(Split::Train)?.images;
-        Self::start_on(images, recipe, folder)
+    pub fn start(config: TrainingConfig, folder: RunFolder) -> Result<Self> {
+        let images = config.load(Split::Train)?.images;
+        Self::start_on(images, config, folder)
     }
 
-    /// A new run in `folder`, on the training images of its recipe.
-    pub fn start_on(images: Dataset, recipe: Recipe, folder: RunFolder) -> Result<Self> {
-        let optimiser = Optimiser::new(recipe.optimiser);
-        let split = recipe.split(images.len())?;
-        let class_weights = recipe.photographs.as_ref().filter(|p| p.balance).map(|_| {
+    /// A new run in `folder`, on the training images of its config.
+    pub fn start_on(images: Dataset, config: TrainingConfig, folder: RunFolder) -> Result<Self> {
+        let optimiser = Optimiser::new(config.optimiser);
+        let split = config.split(images.len())?;
+        let class_weights = config.image_folder.as_ref().filter(|p| p.balance).map(|_| {
             let labels = split.training.iter().map(|index| images.labels()[*index]);
             class_weights(labels, images.classes().len())
         });
         let device = Device::flex().autodiff();
-        device.seed(recipe.seed);
-        let network = recipe.network()?.init(&device)?;
+        device.seed(config.seed);
+        let network = config.network()?.init(&device)?;
         // Burn draws weights when they are first looked at: now.
         Weights::of(&network);
         let metrics = Vec::new();
         let (step, loss, right) = (0, 0.0, 0);
         Ok(Self {
-            recipe,
+            config,
             folder,
             images,
             split,
             class_weights,
             device,
             network,
-            poses: KeptPoses::default(),
+            poses: PoseCache::default(),
             optimiser,
             metrics,
             step,
@@ -111,10 +111,10 @@ impl Trainer {
 
     /// The run of `folder`, from where it stopped. A run that was stopped before its first
     /// checkpoint begins anew.
-    pub fn resume(recipe: Recipe, folder: RunFolder) -> Result<Self> {
-        let kind = recipe.optimiser;
+    pub fn resume(config: TrainingConfig, folder: RunFolder) -> Result<Self> {
+        let kind = config.optimiser;
         let fresh = !folder.path().join("checkpoint/state.safetensors").exists();
-        let mut run = Self::start(recipe, folder)?;
+        let mut run = Self::start(config, folder)?;
         if fresh {
             return Ok(run);
         }
@@ -123,13 +123,13 @@ impl Trainer {
         if run.metrics.len() < checkpoint.epoch {
             let name = run.folder.path().join("metrics.jsonl").display().to_string();
             let expected = format!("{} epochs", checkpoint.epoch);
-            return Err(LabError::unfit(name, expected, run.metrics.len().to_string()));
+            return Err(LabError::invalid(name, expected, run.metrics.len().to_string()));
         }
         if checkpoint.step > run.epoch_steps() {
             let name = run.folder.path().join("checkpoint/state.safetensors");
             let expected = format!("at most step {}", run.epoch_steps());
             let got = checkpoint.step.to_string();
-            return Err(LabError::unfit(name.display().to_string(), expected, got));
+            return Err(LabError::invalid(name.display().to_string(), expected, got));
         }
         run.metrics.truncate(checkpoint.epoch);
         run.network = checkpoint.weights.apply(run.network)?;
@@ -147,12 +147,12 @@ impl Trainer {
     pub fn run(&mut self, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) -> Result<Outcome> {
         let begin = Instant::now();
         let steps = self.epoch_steps();
-        let todo = steps * (self.recipe.epochs - self.metrics.len().min(self.recipe.epochs));
+        let todo = steps * (self.config.epochs - self.metrics.len().min(self.config.epochs));
         let todo = todo.saturating_sub(self.step);
         let mut done = 0;
-        while self.metrics.len() < self.recipe.epochs && !self.out_of_patience() {
+        while self.metrics.len() < self.config.epochs && !self.out_of_patience() {
             let epoch = self.metrics.len() + 1;
-            let order = self.split.order(self.recipe.seed, epoch);
+            let order = self.split.order(self.config.seed, epoch);
             let (epoch_begin, epoch_step) = (Instant::now(), self.step);
             while self.step < steps {
                 if stop.load(Ordering::Relaxed) {
@@ -164,7 +164,7 @@ impl Trainer {
                 done += 1;
                 let seconds = begin.elapsed().as_secs_f64();
                 tell(Event::Step {
-                    epoch: [epoch, self.recipe.epochs],
+                    epoch: [epoch, self.config.epochs],
                     step: [self.step, steps],
                     loss: self.loss / self.step as f64,
                     accuracy: 100.0 * self.right as f64 / (self.step * size) as f64,
@@ -179,9 +179,9 @@ impl Trainer {
         Ok(Outcome::Done)
     }
 
-    /// Images a step: all, if there are fewer than the recipe says.
+    /// Images a step: all, if there are fewer than the config says.
     fn batch_size(&self) -> usize {
-        self.recipe.batch.min(self.split.training.len())
+        self.config.batch.min(self.split.training.len())
     }
 
     /// Steps of an epoch; what is left over when the images are dealt into batches waits for the
@@ -193,13 +193,13 @@ impl Trainer {
     fn rate(&self) -> f64 {
         let epoch_steps = self.epoch_steps();
         let at = self.metrics.len() * epoch_steps + self.step;
-        let part = self.recipe.schedule.at(at, self.recipe.epochs * epoch_steps, epoch_steps);
-        self.recipe.learning_rate * part
+        let part = self.config.schedule.at(at, self.config.epochs * epoch_steps, epoch_steps);
+        self.config.learning_rate * part
     }
 
     fn train_step(&mut self, epoch: usize, indices: &[usize]) -> Result<()> {
-        let seed = self.recipe.seed;
-        let batch = self.recipe.training_batch(&self.images, epoch, indices)?;
+        let seed = self.config.seed;
+        let batch = self.config.training_batch(&self.images, epoch, indices)?;
         // What Burn draws, for dropout, depends on the step alone.
         let place = (epoch * self.epoch_steps() + self.step) as u64;
         self.device.seed(seed.rotate_left(32) ^ place);
@@ -209,7 +209,7 @@ impl Trainer {
         let targets = Tensor::<1, Int>::from_data(targets, &self.device);
         let fields = self.pose_fields(epoch, indices, &images)?;
         let mut frames = self.network.frames_of(fields)?;
-        if self.recipe.positions > 0 {
+        if self.config.positions > 0 {
             frames = frames.with_active_only(true);
         }
         let second = match &self.network.second_look {
@@ -220,20 +220,20 @@ impl Trainer {
         let scores = self.network.scores_of(features.clone(), &grid, &frames)?;
         let turn = match &self.network.orientation {
             None => None,
-            Some(_) if self.recipe.augment => Some(Turn::of_features(scores.clone())),
+            Some(_) if self.config.augment => Some(Turn::of_features(scores.clone())),
             Some(_) => {
                 let features = features.detach();
                 Some(Turn::of_head(self.network.scores_of(features, &grid, &frames)?))
             }
         };
-        let angle = |index: &usize| Ok(self.recipe.transform(epoch, *index)?.angle());
+        let angle = |index: &usize| Ok(self.config.transform(epoch, *index)?.angle());
         let angles = indices.iter().map(angle).collect::<Result<Vec<f64>>>()?;
         let told = Told { scores, turn, second };
         let (loss, right) = loss(told, targets, &angles, self.class_weights.clone());
         let value = f64::from(loss.clone().into_scalar::<f32>());
         if !value.is_finite() {
             let at = format!("{value} in epoch {epoch}, step {}", self.step + 1);
-            return Err(LabError::unfit("loss", "a number", at));
+            return Err(LabError::invalid("loss", "a number", at));
         }
         let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
         let rate = self.rate();
@@ -245,7 +245,7 @@ impl Trainer {
     }
 
     /// The pose fields of `images`, number `indices` of the training set: kept, where the images are
-    /// the same in every epoch, and turned and scaled at random if the recipe says so.
+    /// the same in every epoch, and turned and scaled at random if the config says so.
     fn pose_fields(
         &mut self,
         epoch: usize,
@@ -253,7 +253,7 @@ impl Trainer {
         images: &Tensor<4>,
     ) -> Result<Vec<PoseField>> {
         let [_, h, w, _] = images.dims();
-        let keeps = self.recipe.keeps_images() && self.network.computes_active_only();
+        let keeps = self.config.keeps_images() && self.network.computes_active_only();
         let grids = self.network.grids(&Grid::pixels(h, w))?;
         let kept = if keeps { self.poses.fields(indices, &grids)? } else { None };
         let fields = match kept {
@@ -266,15 +266,15 @@ impl Trainer {
                 fields
             }
         };
-        let fields = match self.recipe.positions as usize {
+        let fields = match self.config.positions as usize {
             0 => fields,
-            count => with_positions(fields, count, self.recipe.seed, epoch, indices)?,
+            count => with_positions(fields, count, self.config.seed, epoch, indices)?,
         };
-        let Some(jitter) = self.recipe.pose_jitter else {
+        let Some(jitter) = self.config.pose_jitter else {
             return Ok(fields);
         };
         let by: Vec<Pose> =
-            indices.iter().map(|index| jitter.draw(self.recipe.seed, epoch, *index)).collect();
+            indices.iter().map(|index| jitter.draw(self.config.seed, epoch, *index)).collect();
         let jittered = fields.into_iter().map(|field| field.composed(&by));
         Ok(jittered.collect::<Result<_, _>>().map_err(sren::Error::from)?)
     }
@@ -320,6 +320,6 @@ impl Trainer {
         let best = accuracies.enumerate().fold((0, -1.0), |best, (epoch, value)| {
             if value > best.1 { (epoch + 1, value) } else { best }
         });
-        self.recipe.patience > 0 && self.metrics.len() >= best.0 + self.recipe.patience
+        self.config.patience > 0 && self.metrics.len() >= best.0 + self.config.patience
     }
 }

@@ -4,7 +4,7 @@ use sren_math::{Image, MathError, resize};
 
 /// What an image is brought to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fit {
+pub struct Letterbox {
     /// Side of the square: the longer side of the image becomes as long, the shorter follows.
     pub side: usize,
     /// 1 for grey (luminance), 3 for colour (grey is repeated).
@@ -13,7 +13,7 @@ pub struct Fit {
     pub mean_colour: bool,
 }
 
-impl Fit {
+impl Letterbox {
     /// The image in the middle of the square.
     pub fn apply(&self, image: &Image) -> Result<Image, MathError> {
         let image = in_channels(image, self.channels)?;
@@ -79,13 +79,13 @@ mod tests {
     #[test]
     fn the_aspect_is_kept_and_the_rest_has_the_mean_colour() {
         let wide = Image::from_fn(10, 40, |x, _| if x < 20.0 { 0.2 } else { 0.6 }).unwrap();
-        let fit = Fit { side: 16, channels: 3, mean_colour: true };
+        let fit = Letterbox { side: 16, channels: 3, mean_colour: true };
         let square = fit.apply(&wide).unwrap();
         assert_eq!((square.height(), square.width(), square.channels()), (16, 16, 3));
         let at = |y: usize, x: usize| square.data()[3 * (y * 16 + x)];
         assert!((at(0, 0) - 0.4).abs() < 1e-3 && (at(15, 15) - 0.4).abs() < 1e-3);
         assert!((at(8, 1) - 0.2).abs() < 1e-3 && (at(8, 14) - 0.6).abs() < 1e-3);
-        let black = Fit { mean_colour: false, channels: 1, ..fit };
+        let black = Letterbox { mean_colour: false, channels: 1, ..fit };
         assert_eq!(black.apply(&wide).unwrap().data()[0], 0.0);
         assert_eq!(black.bytes(&wide).unwrap().len(), 256);
     }
@@ -94,7 +94,8 @@ mod tests {
     fn any_shape_of_image_fits() {
         for (height, width) in [(1, 1), (1, 500), (500, 1), (3, 7), (64, 64)] {
             let image = Image::zeros(height, width, 3).unwrap();
-            let square = Fit { side: 8, channels: 1, mean_colour: true }.apply(&image).unwrap();
+            let square =
+                Letterbox { side: 8, channels: 1, mean_colour: true }.apply(&image).unwrap();
             assert_eq!(square.data().len(), 64);
         }
     }

@@ -11,7 +11,7 @@ const BUDGET: usize = 1 << 30;
 /// Pose fields by the number of their image. Of positions that have no pose nothing is kept: this
 /// is for networks that do not compute there.
 #[derive(Debug, Default)]
-pub(super) struct KeptPoses {
+pub(super) struct PoseCache {
     /// By image, then by grid.
     images: Vec<Option<Vec<Kept>>>,
     bytes: usize,
@@ -25,7 +25,7 @@ struct Kept {
     values: Vec<[f32; 3]>,
 }
 
-impl KeptPoses {
+impl PoseCache {
     /// Keeps the fields of `images`, one a grid, where it can.
     pub(super) fn keep(&mut self, images: &[usize], fields: &[PoseField]) {
         let fits =
@@ -103,7 +103,7 @@ mod tests {
             ((1..=8).map(|v| v as f32).collect(), (0..8).map(|v| v as f32).collect());
         let confidence = vec![0.0, 0.5, 1.0, 0.0, 1.0, 1.0, 0.0, 0.25];
         let field = PoseField::new(grid, 2, 1, scale, angle, vec![1.0; 8], confidence).unwrap();
-        let mut kept = KeptPoses::default();
+        let mut kept = PoseCache::default();
         assert!(kept.fields(&[3], &[grid]).unwrap().is_none());
         kept.keep(&[3, 1], std::slice::from_ref(&field));
         assert!(kept.fields(&[3, 2], &[grid]).unwrap().is_none());

@@ -8,8 +8,8 @@ use sren::Equivariance;
 use sren::models::{Architecture, SimResNetConfig};
 use sren_data::{PoseJitter, Source, TrainingSplit, read_bounded};
 
+use super::image_folder::ImageFolderConfig;
 use super::optimiser::OptimiserKind;
-use super::photographs::Photographs;
 use super::schedule::Schedule;
 use crate::error::{LabError, Result};
 
@@ -21,13 +21,13 @@ const CHANNELS: usize = 1;
 const TRAINING_SET: usize = 60_000;
 /// Greatest shift of training images, in pixels.
 const MAX_SHIFT: u32 = 256;
-/// Most bytes of a recipe.
+/// Most bytes of a config.
 const MAX_FILE: u64 = 1 << 22;
 /// Most epochs, and most images a step.
 const MAX_EPOCHS: usize = 1_000_000;
 const MAX_BATCH: usize = 1 << 14;
 
-/// A recipe by name.
+/// A config by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
     /// A few minutes.
@@ -38,15 +38,15 @@ pub enum Preset {
     Plus,
     /// The paper's own: ResNet-18, 200 epochs.
     Paper,
-    /// Photographs, some thousands of them.
+    /// ImageFolderConfig, some thousands of them.
     Photos,
     /// The paper's own for STL-10: ResNet-16, 1000 epochs.
     Stl10,
 }
 
 impl Preset {
-    /// The recipe.
-    pub fn recipe(self) -> Result<Recipe> {
+    /// The config.
+    pub fn config(self) -> Result<TrainingConfig> {
         let (name, text) = match self {
             Self::Quick => ("presets/quick.toml", include_str!("../../presets/quick.toml")),
             Self::Default => ("presets/default.toml", include_str!("../../presets/default.toml")),
@@ -55,7 +55,7 @@ impl Preset {
             Self::Photos => ("presets/photos.toml", include_str!("../../presets/photos.toml")),
             Self::Stl10 => ("presets/stl10.toml", include_str!("../../presets/stl10.toml")),
         };
-        Recipe::parse(name, text)
+        TrainingConfig::parse(name, text)
     }
 }
 
@@ -70,9 +70,11 @@ impl FromStr for Preset {
             "paper" => Ok(Self::Paper),
             "photos" => Ok(Self::Photos),
             "stl10" => Ok(Self::Stl10),
-            _ => {
-                Err(LabError::unfit("preset", "quick, default, plus, paper, photos or stl10", name))
-            }
+            _ => Err(LabError::invalid(
+                "preset",
+                "quick, default, plus, paper, photos or stl10",
+                name,
+            )),
         }
     }
 }
@@ -80,7 +82,7 @@ impl FromStr for Preset {
 /// How a network is trained. Written to and read from TOML.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recipe {
+pub struct TrainingConfig {
     /// Where the images come from: mnist, stl10:DIR or a folder.
     #[serde(default, skip_serializing_if = "Source::is_mnist")]
     pub data: Source,
@@ -121,8 +123,8 @@ pub struct Recipe {
     /// The optimiser.
     pub optimiser: OptimiserKind,
     /// What images other than the bundled digits are brought to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub photographs: Option<Photographs>,
+    #[serde(default, alias = "photographs", skip_serializing_if = "Option::is_none")]
+    pub image_folder: Option<ImageFolderConfig>,
     /// The network in full. Without it, `arch` and `model` say everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<SimResNetConfig>,
@@ -132,32 +134,32 @@ fn is_zero(value: &u32) -> bool {
     *value == 0
 }
 
-impl Recipe {
-    /// Reads a recipe. `name` is used in errors.
+impl TrainingConfig {
+    /// Reads a config. `name` is used in errors.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
-        let recipe: Self = toml::from_str(text).map_err(|e| {
+        let config: Self = toml::from_str(text).map_err(|e| {
             // The first line says what, the rest draws where.
             let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.lines().count().max(1);
             let got = format!("line {line}: {}", e.message().replace('\n', " "));
-            LabError::unfit(name, "a recipe", got)
+            LabError::invalid(name, "a training configuration", got)
         })?;
-        recipe.check(name)?;
-        Ok(recipe)
+        config.check(name)?;
+        Ok(config)
     }
 
-    /// Reads a recipe from a file.
+    /// Reads a config from a file.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        let unreadable = |e: String| LabError::unfit(&name, "a recipe", e);
+        let unreadable = |e: String| LabError::invalid(&name, "a training configuration", e);
         let bytes = read_bounded(path, MAX_FILE).map_err(|e| unreadable(e.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|e| unreadable(e.to_string()))?;
         Self::parse(&name, &text)
     }
 
-    /// The recipe as TOML.
+    /// The config as TOML.
     pub fn to_toml(&self) -> Result<String> {
-        toml::to_string(self).map_err(|e| LabError::unfit("recipe", "TOML", e.to_string()))
+        toml::to_string(self).map_err(|e| LabError::invalid("config", "TOML", e.to_string()))
     }
 
     /// The network in full.
@@ -173,8 +175,8 @@ impl Recipe {
 
     /// Channels of the images, number of classes.
     fn ends(&self) -> (usize, usize) {
-        match &self.photographs {
-            Some(photographs) => (Photographs::CHANNELS, photographs.classes.len()),
+        match &self.image_folder {
+            Some(photographs) => (ImageFolderConfig::CHANNELS, photographs.classes.len()),
             None => (CHANNELS, CLASSES),
         }
     }
@@ -193,7 +195,7 @@ impl Recipe {
 
     /// Refuses what cannot be trained.
     pub fn check(&self, name: &str) -> Result<()> {
-        let refuse = |expected: &str, got: String| Err(LabError::unfit(name, expected, got));
+        let refuse = |expected: &str, got: String| Err(LabError::invalid(name, expected, got));
         self.model.parse::<Equivariance>()?;
         self.arch.parse::<Architecture>()?;
         if self.epochs == 0 || self.batch < 2 {
@@ -221,7 +223,7 @@ impl Recipe {
             return refuse("a pose jitter of 0 or more", format!("{angle} and {ln_scale}"));
         }
         let mut total = TRAINING_SET;
-        if let Some(photographs) = &self.photographs {
+        if let Some(photographs) = &self.image_folder {
             photographs.check(name)?;
             if photographs.classes.is_empty() {
                 // The rest follows from images that are not known yet.
@@ -246,7 +248,7 @@ impl Recipe {
         if self.shift > MAX_SHIFT {
             return refuse("a shift of at most 256 pixels", self.shift.to_string());
         }
-        network.check_bounds(self.presentation().mount.canvas)?;
+        network.check_bounds(self.preprocessing().padding.canvas)?;
         Ok(())
     }
 }
@@ -259,33 +261,33 @@ mod tests {
     fn presets_are_read_and_written_back() {
         use Preset::{Default, Paper, Photos, Plus, Quick, Stl10};
         for preset in [Quick, Default, Plus, Paper, Photos, Stl10] {
-            let mut recipe = preset.recipe().unwrap();
-            if let Some(photographs) = &mut recipe.photographs {
+            let mut config = preset.config().unwrap();
+            if let Some(photographs) = &mut config.image_folder {
                 photographs.classes = ["a".to_string(), "b \"é\"".to_string()].to_vec();
                 photographs.images = 4000;
-                (recipe.data, recipe.training_images) = ("x/y".to_string().into(), 3000);
-                recipe.validation_images = 500;
+                (config.data, config.training_images) = ("x/y".to_string().into(), 3000);
+                config.validation_images = 500;
             }
-            recipe.network = Some(recipe.network().unwrap());
-            let text = recipe.to_toml().unwrap();
-            let again = Recipe::parse("again", &text).unwrap();
+            config.network = Some(config.network().unwrap());
+            let text = config.to_toml().unwrap();
+            let again = TrainingConfig::parse("again", &text).unwrap();
             assert_eq!(again.to_toml().unwrap(), text);
         }
     }
 
     #[test]
     fn a_head_of_before_has_no_word_on_moments() {
-        let mut recipe = Preset::Default.recipe().unwrap();
-        recipe.network = Some(recipe.network().unwrap());
-        let text = recipe.to_toml().unwrap();
-        let before = Recipe::parse("before", &text.replace("moments = 7\n", "")).unwrap();
-        let moments = |recipe: &Recipe| recipe.network.clone()?.orientation?.moments;
-        assert_eq!([moments(&recipe), moments(&before)], [Some(7), None]);
+        let mut config = Preset::Default.config().unwrap();
+        config.network = Some(config.network().unwrap());
+        let text = config.to_toml().unwrap();
+        let before = TrainingConfig::parse("before", &text.replace("moments = 7\n", "")).unwrap();
+        let moments = |config: &TrainingConfig| config.network.clone()?.orientation?.moments;
+        assert_eq!([moments(&config), moments(&before)], [Some(7), None]);
     }
 
     #[test]
     fn faults_are_named_in_one_line() {
-        let good = Preset::Quick.recipe().unwrap().to_toml().unwrap();
+        let good = Preset::Quick.config().unwrap().to_toml().unwrap();
         for (from, to, says) in [
             ("epochs = ", "epochs = 'x' # ", "invalid type"),
             ("epochs = ", "epochz = ", "unknown field `epochz`"),
@@ -297,8 +299,9 @@ mod tests {
             ("learning_rate = ", "learning_rate = -", "a finite learning rate > 0"),
         ] {
             assert!(good.contains(from), "{from}");
-            let error =
-                Recipe::parse("r.toml", &good.replacen(from, to, 1)).unwrap_err().to_string();
+            let error = TrainingConfig::parse("r.toml", &good.replacen(from, to, 1))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(says) && error.lines().count() == 1, "{error}");
         }
     }

@@ -11,7 +11,7 @@ const SOFT_EDGE: f64 = 1.0 / 16.0;
 
 /// A canvas and what of the image is shown on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mount {
+pub struct Padding {
     /// Height and width of the canvas.
     pub canvas: [usize; 2],
     /// Whether the image is seen through a round window on its mean colour; else all of it is, on
@@ -19,7 +19,7 @@ pub struct Mount {
     pub window: bool,
 }
 
-impl Mount {
+impl Padding {
     /// `image` in the middle of the canvas, transformed about its centre.
     pub fn show(&self, image: &Image, transform: &Similarity) -> Result<Image, MathError> {
         let [height, width] = self.canvas;
@@ -32,7 +32,7 @@ impl Mount {
         if !self.window {
             return Ok(turn(image.padded(height, width)?));
         }
-        let (centred, mean) = windowed(image)?;
+        let (centred, mean) = masked(image)?;
         let turned = turn(centred.padded(height, width)?);
         let value = |(at, v): (usize, &f32)| (v + mean[at % mean.len()]).clamp(0.0, 1.0);
         let data = turned.data().iter().enumerate().map(value).collect();
@@ -41,7 +41,7 @@ impl Mount {
 }
 
 /// What is seen of an image through the window, `a (f - c)`, and its mean colour `c`.
-pub fn windowed(image: &Image) -> Result<(Image, Vec<f32>), MathError> {
+pub fn masked(image: &Image) -> Result<(Image, Vec<f32>), MathError> {
     let (height, width, channels) = (image.height(), image.width(), image.channels());
     let [x, y] = image.centre();
     let side = height.min(width) as f64;
@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn the_surround_has_the_mean_colour_at_any_angle() {
-        let mount = Mount { canvas: [48, 48], window: true };
+        let padding = Padding { canvas: [48, 48], window: true };
         let turn = Similarity::new(1.2, FRAC_PI_4, [0.0; 2]).unwrap();
-        let upright = mount.show(&picture(), &Similarity::IDENTITY).unwrap();
-        let turned = mount.show(&picture(), &turn).unwrap();
-        let (_, mean) = windowed(&picture()).unwrap();
+        let upright = padding.show(&picture(), &Similarity::IDENTITY).unwrap();
+        let turned = padding.show(&picture(), &turn).unwrap();
+        let (_, mean) = masked(&picture()).unwrap();
         for corner in [0, 47, 48 * 47, 48 * 48 - 1] {
             for image in [&upright, &turned] {
                 let pixel = &image.data()[3 * corner..][..3];
@@ -94,10 +94,10 @@ mod tests {
 
     #[test]
     fn a_quarter_turn_moves_pixels_and_nothing_else() {
-        let mount = Mount { canvas: [40, 40], window: true };
+        let padding = Padding { canvas: [40, 40], window: true };
         let quarter = Similarity::new(1.0, std::f64::consts::FRAC_PI_2, [0.0; 2]).unwrap();
-        let upright = mount.show(&picture(), &Similarity::IDENTITY).unwrap();
-        let turned = mount.show(&picture(), &quarter).unwrap();
+        let upright = padding.show(&picture(), &Similarity::IDENTITY).unwrap();
+        let turned = padding.show(&picture(), &quarter).unwrap();
         for (y, x) in (0..40).flat_map(|y| (0..40).map(move |x| (y, x))) {
             let (from, to) = (3 * (y * 40 + x), 3 * (x * 40 + 39 - y));
             assert_eq!(upright.data()[from..from + 3], turned.data()[to..to + 3]);

@@ -1,7 +1,7 @@
-//! What a recipe says of images that are not the bundled digits.
+//! What a config says of images that are not the bundled digits.
 
 use serde::{Deserialize, Serialize};
-use sren_data::{Fit, Mount, PhotographAugmentation};
+use sren_data::{Letterbox, Padding, PhotographAugmentation};
 
 use crate::error::{LabError, Result};
 
@@ -15,7 +15,7 @@ const MAX_IMAGES: usize = 1 << 30;
 /// Images from a folder or from STL-10: what they are brought to, and how they are trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Photographs {
+pub struct ImageFolderConfig {
     /// Side of the square that every image is brought to.
     pub size: usize,
     /// Side of the canvas that the square is shown on, through a round window.
@@ -35,7 +35,7 @@ pub struct Photographs {
     pub augment: Option<PhotographAugmentation>,
 }
 
-impl Photographs {
+impl ImageFolderConfig {
     /// Channels of the images: red, green, blue.
     pub const CHANNELS: usize = 3;
 
@@ -46,13 +46,13 @@ impl Photographs {
     }
 
     /// What images are brought to
-    pub fn fit(&self) -> Fit {
-        Fit { side: self.size, channels: Self::CHANNELS, mean_colour: true }
+    pub fn fit(&self) -> Letterbox {
+        Letterbox { side: self.size, channels: Self::CHANNELS, mean_colour: true }
     }
 
     /// and how they are shown.
-    pub fn mount(&self) -> Mount {
-        Mount { canvas: [self.canvas; 2], window: true }
+    pub fn padding(&self) -> Padding {
+        Padding { canvas: [self.canvas; 2], window: true }
     }
 
     /// Refuses what cannot be shown. `name` is used in errors.
@@ -66,15 +66,15 @@ impl Photographs {
                 SIDES.end()
             );
             let got = format!("{} and {}", self.size, self.canvas);
-            return Err(LabError::unfit(name, expected, got));
+            return Err(LabError::invalid(name, expected, got));
         }
         if self.classes.len() == 1 || self.classes.len() > MAX_CLASSES {
             let expected = format!("2 to {MAX_CLASSES} classes");
-            return Err(LabError::unfit(name, expected, self.classes.len().to_string()));
+            return Err(LabError::invalid(name, expected, self.classes.len().to_string()));
         }
         if self.images > MAX_IMAGES {
             let expected = format!("at most {MAX_IMAGES} images");
-            return Err(LabError::unfit(name, expected, self.images.to_string()));
+            return Err(LabError::invalid(name, expected, self.images.to_string()));
         }
         Ok(self.augment.map_or(Ok(()), |augment| augment.check())?)
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_canvas_is_half_as_large_again() {
-        let mut photographs = Photographs {
+        let mut photographs = ImageFolderConfig {
             size: 0,
             canvas: 0,
             split_seed: 1,

@@ -9,8 +9,8 @@ use crate::support::{assert_fails, text};
 pub(crate) fn broken_runs(data: &Path, path: &Path) {
     let run = text(path);
     let predict = ["predict", run, "x.png"];
-    let (model, config) = (path.join("model.safetensors"), path.join("config.toml"));
-    let (weights, config) = (fs::read(&model).unwrap(), fs::read_to_string(&config).unwrap());
+    let (model, file) = (path.join("model.safetensors"), path.join("config.toml"));
+    let (weights, config) = (fs::read(&model).unwrap(), fs::read_to_string(&file).unwrap());
     let length = u64::from_le_bytes(weights[..8].try_into().unwrap()) as usize;
     let mut nan = weights.clone();
     nan[8 + length..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
@@ -44,12 +44,12 @@ pub(crate) fn broken_runs(data: &Path, path: &Path) {
         ("[\"bar\", \"blob\"]", "[]", "the names of the classes"),
     ] {
         assert!(config.contains(from), "{from}: {config}");
-        fs::write(&config, config.replacen(from, to, 1)).unwrap();
+        fs::write(&file, config.replacen(from, to, 1)).unwrap();
         assert_fails(&predict, &[says]);
     }
-    fs::write(&config, [0xff, 0xfe, 0x00]).unwrap();
+    fs::write(&file, [0xff, 0xfe, 0x00]).unwrap();
     assert_fails(&predict, &["config.toml", "expected a training configuration"]);
-    fs::write(&config, config).unwrap();
+    fs::write(&file, config).unwrap();
     // The images of the run are gone, or others.
     fs::remove_file(data.join("train/bar/00.png")).unwrap();
     let resume = ["train", "--resume", run];

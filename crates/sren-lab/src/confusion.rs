@@ -3,11 +3,12 @@
 use burn::tensor::{Tensor, TensorData};
 use serde::Serialize;
 use sren::Similarity;
-use sren::models::SimResNet;
+use sren::models::Network;
 use sren_data::Dataset;
 
 use crate::error::{LabError, Result};
-use crate::evaluation::{Accuracy, inference_device};
+use crate::evaluation::Accuracy;
+use crate::inference::inference_device;
 
 /// Images at a time: so few that their largest tensors are kept for the next ones when they are freed.
 pub(crate) const BATCH: usize = 32;
@@ -62,7 +63,7 @@ impl Confusion {
 /// What `network` takes the images `indices` for, each transformed as `transform` says. The network
 /// is one that does not train.
 pub fn confusion(
-    network: &SimResNet,
+    network: &Network,
     images: &Dataset,
     indices: &[usize],
     transform: impl Fn(usize) -> sren_data::Result<Similarity> + Sync,

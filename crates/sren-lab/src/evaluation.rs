@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::Device;
 use serde::Serialize;
 use sren::Similarity;
-use sren::models::SimResNet;
+use sren::models::Network;
 use sren_data::{Dataset, RandomTransform, TestSet};
 
 use crate::confusion::{Confusion, confusion};
@@ -40,15 +39,10 @@ pub struct Evaluation {
     pub sets: BTreeMap<String, Accuracy>,
 }
 
-/// The device of networks that do not train.
-pub fn inference_device() -> Device {
-    Device::flex()
-}
-
 /// The accuracy of `network` on the images `indices`, each transformed as `transform` says. The
 /// network is one that does not train.
 pub fn accuracy(
-    network: &SimResNet,
+    network: &Network,
     images: &Dataset,
     indices: &[usize],
     transform: impl Fn(usize) -> sren_data::Result<Similarity> + Sync,

@@ -2,14 +2,14 @@
 //! equivariant they look the same in every column.
 
 use burn::tensor::{Tensor, TensorData};
-use sren::equivariance::{FeatureMap, network_layers};
-use sren::models::{SimResNet, SimResNetConfig};
-use sren::{Equivariance, Grid, Image, Similarity, Weights};
+use sren::equivariance::{NamedFeatures, network_layers};
+use sren::models::{Network, NetworkConfig};
+use sren::{Equivariance, FeatureMap, Grid, Image, Similarity, Weights};
 use sren_data::in_channels;
 
 use crate::canvas::{Canvas, Colour};
 use crate::error::{LabError, Result};
-use crate::evaluation::inference_device;
+use crate::inference::inference_device;
 use crate::lettering;
 use crate::pose_picture::PosePicture;
 
@@ -39,9 +39,9 @@ pub struct Shown<'a> {
     /// What stands beside its rows.
     pub title: &'a str,
     /// The network, which does not train.
-    pub network: &'a SimResNet,
+    pub network: &'a Network,
     /// What it was made by.
-    pub config: &'a SimResNetConfig,
+    pub config: &'a NetworkConfig,
 }
 
 /// The picture (PNG): a column a transform; the inputs that `view` gives for it, of one size, the
@@ -146,24 +146,25 @@ struct Map {
 }
 
 /// The network on a grid fine enough to look at, where its positions do not see each other.
-fn fine(shown: &Shown) -> Result<SimResNet> {
-    if !shown.config.stages.is_empty() || shown.config.stem_stride <= FINE {
-        return Ok(shown.network.clone());
-    }
-    let mut config = shown.config.clone().with_equivariance(shown.network.equivariance());
-    config.stem_stride = FINE;
+fn fine(shown: &Shown) -> Result<Network> {
+    let (_, stride, _) = shown.config.backbone.sampling();
+    let finer = match shown.config.backbone.has_independent_positions() {
+        true => shown.config.finer(stride / FINE),
+        false => None,
+    };
+    let Some(config) = finer else { return Ok(shown.network.clone()) };
+    let config = config.with_equivariance(shown.network.equivariance());
     Ok(Weights::of(shown.network).apply(config.init(&inference_device())?)?)
 }
 
-fn maps_of(shown: &Shown, network: &SimResNet, view: &Image) -> Result<Vec<Map>> {
+fn maps_of(shown: &Shown, network: &Network, view: &Image) -> Result<Vec<Map>> {
     let view = in_channels(view, shown.config.image_channels)?;
     let shape = [1, view.height(), view.width(), view.channels()];
     let data = TensorData::new(view.data().to_vec(), shape);
     let layers = network_layers(network, Tensor::from_data(data, &inference_device()))?;
-    let read = |layer: FeatureMap| {
-        let [.., channels] = layer.values.dims();
-        let values = layer.values.into_data().iter::<f32>().collect();
-        Map { name: layer.name, grid: layer.grid, channels, values }
+    let read = |(name, FeatureMap { values, grid }): NamedFeatures| {
+        let [.., channels] = values.dims();
+        Map { name, grid, channels, values: values.into_data().iter::<f32>().collect() }
     };
     Ok(layers.into_iter().map(read).collect())
 }

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod equivariance;
+pub mod inference;
 pub mod plot;
 pub mod report;
 pub mod threads;
@@ -11,7 +12,6 @@ mod allocation;
 mod artifact;
 mod canvas;
 mod confusion;
-mod dominant_pose;
 mod error;
 mod evaluation;
 mod features;
@@ -20,24 +20,20 @@ mod lemma;
 mod lettering;
 mod paper;
 mod pose_picture;
-mod prediction;
 mod stability;
 mod table;
 
 pub use allocation::{LineAllocator, keep_freed_memory};
 pub use artifact::atomic_write;
 pub use confusion::{Confusion, confusion};
-pub use dominant_pose::DominantPose;
 pub use error::{LabError, Result};
 pub use evaluation::{
-    Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy,
-    inference_device, spread,
+    Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, spread,
 };
 pub use features::{Shown, feature_picture};
 pub use interrupt::interrupt_flag;
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use paper::paper_row;
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
-pub use prediction::{ClassProbability, Prediction, Predictor};
 pub use stability::{Stability, StabilityPoint, angle_chart, scale_chart, stability};
 pub use table::{TableRow, table_text};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use sren::Similarity;
-use sren::models::SimResNet;
+use sren::models::Network;
 use sren_data::Dataset;
 
 use crate::error::Result;
@@ -41,7 +41,7 @@ pub struct Stability {
 /// Evaluates `network`, of the run called `run`, on the test images `indices` turned and scaled.
 pub fn stability(
     run: &str,
-    network: &SimResNet,
+    network: &Network,
     images: &Dataset,
     indices: &[usize],
 ) -> Result<Stability> {

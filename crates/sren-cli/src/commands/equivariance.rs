@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::error::ErrorKind;
 use sren::Weights;
-use sren::models::{Architecture, SimResNet, SimResNetConfig};
+use sren::models::{Architecture, Network, NetworkConfig};
 use sren_data::CANVAS;
 use sren_lab::equivariance::{EquivarianceResult, Plan, Scenes, Subject, measure_equivariance};
+use sren_lab::inference::inference_device;
 use sren_lab::threads::with_threads;
-use sren_lab::{LabError, atomic_write, inference_device};
+use sren_lab::{LabError, atomic_write};
 
 use super::eval::load;
 use super::pose_lemma::PoseLemma;
@@ -92,8 +93,8 @@ fn images(text: &str) -> Result<ImagesChoice, String> {
 
 /// A network, what it was made by, and where its weights come from.
 struct Named {
-    network: SimResNet,
-    config: SimResNetConfig,
+    network: Network,
+    config: NetworkConfig,
     weights: String,
     /// Side that photographs are brought to.
     side: usize,

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use sren::Similarity;
-use sren::models::{SimResNet, parameter_count};
+use sren::models::{Network, parameter_count};
 use sren_data::{Dataset, RandomTransform, Split, TestSet};
+use sren_lab::inference::{BUNDLED, Model};
 use sren_lab::threads::with_threads;
-use sren_lab::training::{BUNDLED, Trained, TrainingConfig};
+use sren_lab::training::TrainingConfig;
 use sren_lab::{
     Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion,
     paper_row, spread,
@@ -186,8 +187,8 @@ pub(crate) fn left_out(broken: &[sren_data::DataError]) {
 }
 
 /// The best network of the run in `path`, ready to evaluate, and its config.
-pub(crate) fn load(path: &Path) -> Result<(SimResNet, TrainingConfig), LabError> {
-    let Trained { network, config } = Trained::open(path)?;
+pub(crate) fn load(path: &Path) -> Result<(Network, TrainingConfig), LabError> {
+    let Model { network, config } = Model::open(path)?;
     Ok((network, config))
 }
 
@@ -197,7 +198,7 @@ pub(crate) fn some(images: &Dataset, count: usize, over_all: bool) -> Vec<usize>
 }
 
 fn summary(
-    network: &SimResNet,
+    network: &Network,
     config: &TrainingConfig,
     sets: Vec<(String, Accuracy)>,
 ) -> Evaluation {

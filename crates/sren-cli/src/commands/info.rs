@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use sren::Grid;
-use sren::models::{LayerCost, parameter_count};
-use sren_lab::training::{BUNDLED, Trained};
+use sren::models::LayerGeometry;
+use sren_lab::inference::{BUNDLED, Model};
 
 use crate::Failure;
 use crate::output::print;
@@ -20,21 +19,21 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let (config, metrics) = Trained::history(&self.run)?;
-        let network = config.network()?.init(&sren_lab::inference_device())?;
-        let [height, width] = config.preprocessing().padding.canvas;
-        let costs = network.layer_costs(&Grid::pixels(height, width))?;
-        let total: usize = costs.iter().map(|cost| cost.multiply_adds).sum();
+        let (config, metrics) = Model::history(&self.run)?;
+        let canvas @ [height, width] = config.preprocessing().padding.canvas;
+        let geometry = config.network()?.geometry(canvas)?;
         let plus = if config.augment { ", augmented" } else { "" };
         let mut text = format!(
             "{} {}{plus}: {} parameters, {:.4} GFLOP (multiply-adds) at {height}x{width}\n\n",
             config.arch,
             config.model,
-            parameter_count(&network),
-            total as f64 * 1e-9,
+            geometry.parameters(),
+            geometry.multiply_adds() as f64 * 1e-9,
         );
         text.push_str("layer                     output       parameters   mega multiply-adds\n");
-        for LayerCost { name, output: [h, w, c], parameters, multiply_adds } in &costs {
+        for LayerGeometry { name, output: [h, w, c], parameters, multiply_adds, .. } in
+            geometry.layers()
+        {
             let mega = *multiply_adds as f64 * 1e-6;
             let output = format!("{h}x{w}x{c}");
             text.push_str(&format!("{name:<24}  {output:<11} {parameters:>11}   {mega:>10.3}\n"));

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use sren_lab::inference::{Prediction, Predictor};
 use sren_lab::threads::with_threads;
-use sren_lab::{Prediction, Predictor};
 
 use crate::Failure;
 use crate::output::{print, print_json};

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use sren::models::SimResNet;
+use sren::models::Network;
 use sren_data::Split;
+use sren_lab::inference::BUNDLED;
 use sren_lab::threads::with_threads;
-use sren_lab::training::{BUNDLED, TrainingConfig};
+use sren_lab::training::TrainingConfig;
 use sren_lab::{
     LabError, Stability as Found, StabilityPoint, angle_chart, atomic_write, scale_chart, stability,
 };
@@ -47,7 +48,7 @@ impl Stability {
             // All runs are opened before the first is evaluated.
             let runs = self.runs.iter().map(|path| Ok((path, load(path)?)));
             let runs = runs.collect::<Result<Vec<_>, LabError>>()?;
-            let one = |(path, (network, config)): &(&PathBuf, (SimResNet, TrainingConfig))| {
+            let one = |(path, (network, config)): &(&PathBuf, (Network, TrainingConfig))| {
                 eprintln!("{}", path.display());
                 let images = config.load(Split::Test)?.images;
                 let indices = some(&images, self.images.into(), config.image_folder.is_some());

@@ -185,7 +185,7 @@ impl Train {
         }
         if let Some(arch) = self.arch {
             (config.arch, config.network) = (arch.name().into(), None);
-            if !arch.config(1, 2).stages.is_empty() {
+            if !arch.config(1, 2).backbone.has_independent_positions() {
                 config.positions = 0;
             }
         }

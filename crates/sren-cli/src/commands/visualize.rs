@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sren::models::{SimResNet, SimResNetConfig};
+use sren::models::{Network, NetworkConfig};
 use sren::{About, Image, Interpolation, Similarity, Weights, warp};
 use sren_data::{Letterbox, Padding, read_image};
 use sren_lab::equivariance::plain_companion;
+use sren_lab::inference::{Model, Preprocessing, inference_device};
 use sren_lab::threads::with_threads;
-use sren_lab::training::{Preprocessing, Trained};
-use sren_lab::{LabError, Shown, atomic_write, feature_picture, inference_device};
+use sren_lab::{LabError, Shown, atomic_write, feature_picture};
 
 use super::eval::load;
 use super::pose;
@@ -21,7 +21,7 @@ type View = Box<dyn Fn(&Similarity) -> Result<Image, LabError> + Send + Sync>;
 
 /// How a network for digits is shown a file: in grey, its longer side brought to 96 pixels.
 const FILE: Preprocessing = Preprocessing {
-    fit: Letterbox { side: 96, channels: 1, mean_colour: true },
+    letterbox: Letterbox { side: 96, channels: 1, mean_colour: true },
     padding: Padding { canvas: [192, 192], window: true },
 };
 
@@ -82,15 +82,15 @@ impl Visualize {
             }));
         }
         let image = read_image(Path::new(&self.image))?;
-        let (config, _) = Trained::history(&self.run)?;
+        let (config, _) = Model::history(&self.run)?;
         let preprocessing = match config.image_folder {
             Some(_) => config.preprocessing(),
             None => FILE,
         };
-        Ok(Box::new(move |transform| preprocessing.show(&image, transform)))
+        Ok(Box::new(move |transform| preprocessing.apply(&image, transform)))
     }
 
-    fn network(&self, path: &Path) -> Result<(SimResNet, SimResNetConfig), LabError> {
+    fn network(&self, path: &Path) -> Result<(Network, NetworkConfig), LabError> {
         let (network, training) = load(path)?;
         let config = training.network()?;
         if !self.random {

@@ -6,7 +6,7 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
 use sren::models::SimBlockConfig;
-use sren::{Grid, Mask, Result};
+use sren::{FeatureMap, Grid, Mask, Result};
 
 use super::layer::{BATCH, random_frames};
 use crate::threads::with_threads;
@@ -64,7 +64,8 @@ fn measure(
     let mut least = [f64::INFINITY; 5];
     for repetition in 0..=repetitions {
         let start = Instant::now();
-        let gradients = trained.forward(x.clone(), &frames, &grid)?.0.backward();
+        let gradients =
+            trained.forward(FeatureMap { values: x.clone(), grid }, &frames)?.values.backward();
         let gradients = GradientsParams::from_grads(gradients, &trained);
         let optimiser = Instant::now();
         trained = adam.step(1e-3, trained, gradients);
@@ -72,7 +73,7 @@ fn measure(
         let step = start.elapsed();
 
         let start = Instant::now();
-        drop(block.conv1.forward(x.clone(), &taps)?.backward());
+        drop(block.conv1.convolve(x.clone(), &taps)?.backward());
         let simconv = start.elapsed();
         let start = Instant::now();
         drop(block.norm1.forward(x.clone(), &Mask::default())?.backward());

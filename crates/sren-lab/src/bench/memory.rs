@@ -4,7 +4,7 @@ use std::fs;
 
 use burn::tensor::{Device, Distribution, Tensor};
 use serde::Serialize;
-use sren::models::{Architecture, SimResNet};
+use sren::models::{Architecture, NetworkConfig};
 use sren::{Grid, Result};
 
 use super::layer::random_frames;
@@ -34,11 +34,12 @@ pub struct MemoryProfile {
 pub(super) fn resnet18(batch: usize, size: usize, threads: usize) -> Result<Option<MemoryProfile>> {
     let device = Device::flex().autodiff();
     let image = Grid::pixels(size, size);
-    let network = Architecture::Resnet18.config(1, 10).init(&device)?;
+    let config = Architecture::Resnet18.config(1, 10);
+    let network = config.init(&device)?;
     let frames = random_frames(&network.grids(&image)?, batch)?;
     let pixels = Distribution::Uniform(0.0, 1.0);
     let images = Tensor::<4>::random([batch, size, size, 1], pixels, &device);
-    let activations_mb = 4e-6 * activations(&network, &image, batch)? as f64;
+    let activations_mb = 4e-6 * activations(&config, size, batch)? as f64;
     let step = || -> Result<()> {
         let logits = network.forward_in(images, &frames)?;
         drop(logits.sum().backward());
@@ -62,10 +63,10 @@ pub(super) fn resnet18(batch: usize, size: usize, threads: usize) -> Result<Opti
 
 /// Values that the layers give out for `batch` images on `image`, each kept for the backward pass:
 /// one output of every convolution and one of every batch norm.
-fn activations(network: &SimResNet, image: &Grid, batch: usize) -> Result<usize> {
-    let costs = network.layer_costs(image)?;
-    let convolutions = costs.iter().filter(|cost| cost.name != "head");
-    Ok(convolutions.map(|cost| 2 * batch * cost.output.iter().product::<usize>()).sum())
+fn activations(config: &NetworkConfig, size: usize, batch: usize) -> Result<usize> {
+    let geometry = config.geometry([size, size])?;
+    let convolutions = geometry.layers().iter().filter(|layer| !layer.name.starts_with("head."));
+    Ok(convolutions.map(|layer| 2 * batch * layer.output.iter().product::<usize>()).sum())
 }
 
 /// What `work` gives, and by how many bytes the process's resident memory rose at most above what

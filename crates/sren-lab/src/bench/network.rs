@@ -6,13 +6,13 @@ use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
 use serde::Serialize;
-use sren::models::{Architecture, SimResNetConfig};
+use sren::models::{Architecture, BackboneConfig, NetworkConfig};
 use sren::{Equivariance, Similarity};
 use sren_data::{Dataset, Split};
 
 use super::layer::BATCH;
 use crate::error::Result;
-use crate::evaluation::inference_device;
+use crate::inference::inference_device;
 use crate::threads::with_threads;
 use crate::training::{Optimiser, OptimiserKind, Preset, with_positions};
 
@@ -40,7 +40,7 @@ pub struct NetworkRow {
 /// A network to measure, and the positions of an image that it is trained at, 0 for all that it has.
 struct Variant {
     network: String,
-    config: SimResNetConfig,
+    config: NetworkConfig,
     positions: usize,
 }
 
@@ -54,7 +54,7 @@ pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
             Architecture::Small => Preset::Default.config()?.positions as usize,
             _ => 0,
         };
-        let variant = |suffix: &str, config: SimResNetConfig, positions: usize| {
+        let variant = |suffix: &str, config: NetworkConfig, positions: usize| {
             let network = format!("{}{suffix}", arch.name());
             Variant { network, config, positions }
         };
@@ -64,8 +64,11 @@ pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
         if drawn > 0 {
             variants.push(variant(" active positions", config.clone(), 0));
         }
-        if !config.stages.is_empty() {
-            variants.push(variant(" relative pose", config.clone().with_relative_pose(true), 0));
+        if let BackboneConfig::Residual(residual) = &config.backbone {
+            let mut relative = config.clone();
+            let residual = residual.clone().with_relative_pose(true);
+            relative.backbone = BackboneConfig::Residual(residual);
+            variants.push(variant(" relative pose", relative, 0));
         }
         variants.push(variant(" all positions", config.with_active_only(false), 0));
         rows.extend(with_threads(threads, || variants_of(variants, repetitions, threads))??);
@@ -107,7 +110,7 @@ struct Times {
     inference: f64,
 }
 
-fn measure(config: &SimResNetConfig, positions: usize, repetitions: usize) -> Result<Times> {
+fn measure(config: &NetworkConfig, positions: usize, repetitions: usize) -> Result<Times> {
     let device = inference_device().autodiff();
     let indices: Vec<usize> = (0..BATCH).collect();
     let batch = Dataset::mnist(Split::Test)?.batch(&indices, |_| Ok(Similarity::IDENTITY))?;

@@ -55,7 +55,7 @@ fn rows_of(repetitions: usize, threads: usize) -> Result<Vec<PoseRow>> {
         let (time, share) = if size == SIZES[0] {
             let device = Device::flex();
             let network = Architecture::Resnet18.config(1, 10).init(&device)?;
-            let frames = Frames::plain(&network.grids(&image)?, BATCH)?;
+            let frames = Frames::plain(BATCH);
             let data = TensorData::new(pixels.clone(), [BATCH, size, size, 1]);
             let batch = Tensor::<4>::from_data(data, &device);
             network.forward_in(batch.clone(), &frames)?;

@@ -88,9 +88,9 @@ fn module(layer: &Layer, pass: Pass) -> Result<Subject> {
     let taps = conv.taps(&layer.frames()?, &layer.input_grid())?;
     let shape = [BATCH, layer.size, layer.size, layer.channels[0]];
     let x = input(shape, &layer, pass, &device);
-    conv.forward(x.clone(), &taps)?;
+    conv.convolve(x.clone(), &taps)?;
     Ok(Box::new(move || {
-        if let Ok(output) = conv.forward(x.clone(), &taps) {
+        if let Ok(output) = conv.convolve(x.clone(), &taps) {
             finish(output, pass);
         }
     }))

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use rayon::prelude::*;
-use sren::equivariance::{FeatureMap, named};
-use sren::models::{SimResNet, SimResNetConfig};
+use sren::equivariance::NamedFeatures;
+use sren::models::{Network, NetworkConfig};
 use sren::pose::{Images, PoseReading};
 use sren::{
-    Frames, Grid, Image, PoseEstimator, PoseField, SimConv2d, SimConv2dConfig, Similarity,
-    read_pose, wrap_angle,
+    FeatureMap, Frames, Grid, Image, PoseEstimator, PoseField, SimConv2d, SimConv2dConfig,
+    Similarity, read_pose, wrap_angle,
 };
 
 use super::scenes::Scenes;
 use crate::error::Result;
-use crate::evaluation::inference_device;
+use crate::inference::inference_device;
 
 /// A pose has jumped if its angle is off by this many degrees
 const JUMP_DEG: f64 = 10.0;
@@ -59,8 +59,8 @@ impl PoseChange {
 
 /// A network on images whose frames can be chosen.
 pub(super) struct Subject<'a> {
-    network: &'a SimResNet,
-    config: &'a SimResNetConfig,
+    network: &'a Network,
+    config: &'a NetworkConfig,
     estimator: PoseEstimator,
     scenes: &'a Scenes,
     originals: Vec<Image>,
@@ -79,20 +79,21 @@ type CarriedGrids = Vec<Vec<Carried>>;
 
 impl<'a> Subject<'a> {
     pub(super) fn new(
-        network: &'a SimResNet,
-        config: &'a SimResNetConfig,
+        network: &'a Network,
+        config: &'a NetworkConfig,
         scenes: &'a Scenes,
     ) -> Result<Self> {
         let device = inference_device();
-        let (side, k, c) = (scenes.side(), config.stem_kernel, config.image_channels);
+        let (k, stride, kappa) = config.backbone.sampling();
+        let (side, c) = (scenes.side(), config.image_channels);
         let data = pixels(&scenes.view(&Similarity::IDENTITY, &device)?);
         let originals = data
             .chunks_exact(side * side * c)
             .map(|pixels| Image::new(side, side, c, pixels.to_vec()))
             .collect::<Result<_, _>>()?;
         let mut patch = SimConv2dConfig::new([c, k * k], k)
-            .with_stride(config.stem_stride)
-            .with_kappa(config.stem_kappa)
+            .with_stride(stride)
+            .with_kappa(kappa)
             .with_bias(false)
             .init(&device)?;
         let unit = |i: usize| if i / (c * k * k) == i % (k * k) { 1.0 / c as f32 } else { 0.0 };
@@ -116,7 +117,7 @@ impl<'a> Subject<'a> {
         &self,
         transform: &Similarity,
         choice: Choice,
-    ) -> Result<Vec<FeatureMap>, sren::Error> {
+    ) -> Result<Vec<NamedFeatures>, sren::Error> {
         let images = self.scenes.view(transform, &self.device)?;
         let read = self.read(&images)?;
         let fields = match choice {
@@ -130,13 +131,9 @@ impl<'a> Subject<'a> {
         };
         let frames = Frames::new(fields, self.network.equivariance())?
             .with_active_only(self.config.active_only);
-        let pixels = Grid::pixels(self.scenes.side(), self.scenes.side());
-        let taps = self.patch.taps(&frames, &pixels)?;
-        let grid = *taps.output_grid();
-        let gate = frames.gate(&grid, &self.device)?;
-        let patches = self.patch.forward(images.clone(), &taps)? * gate;
-        let mut layers = vec![FeatureMap::new("patches", patches, grid)];
-        layers.extend(named(self.network.feature_maps(images, &frames)?));
+        let patches = self.patch.forward(FeatureMap::from_images(images.clone()), &frames)?;
+        let mut layers = vec![("patches".to_string(), patches)];
+        layers.extend(self.network.feature_maps(images, &frames)?);
         Ok(layers)
     }
 

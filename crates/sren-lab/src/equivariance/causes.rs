@@ -12,13 +12,13 @@
 
 use serde::Serialize;
 use sren::equivariance::{LayerError, measure, network_layers};
-use sren::models::{SimResNet, SimResNetConfig};
+use sren::models::{Network, NetworkConfig};
 use sren::{Grid, Similarity, Weights};
 
 use super::carried::{Choice, PoseChange, Subject, pixels};
 use super::scenes::Scenes;
 use crate::error::Result;
-use crate::evaluation::inference_device;
+use crate::inference::inference_device;
 
 /// Images that causes are looked for on,
 const IMAGES: usize = 3;
@@ -94,8 +94,8 @@ impl Parts {
 
 /// Looks for the causes of the error of `network`, made by `config`, over `transforms`.
 pub fn causes(
-    network: &SimResNet,
-    config: &SimResNetConfig,
+    network: &Network,
+    config: &NetworkConfig,
     scenes: &Scenes,
     transforms: &[Similarity],
 ) -> Result<Causes> {
@@ -158,17 +158,15 @@ fn pose_error(changes: &[PoseChange]) -> PoseError {
 
 /// The errors of the same weights on grids twice as fine, taps as far apart as before.
 fn on_half_stride(
-    network: &SimResNet,
-    config: &SimResNetConfig,
+    network: &Network,
+    config: &NetworkConfig,
     scenes: &Scenes,
     transforms: &[Similarity],
 ) -> Result<Vec<(String, f64)>> {
-    if !config.stem_stride.is_multiple_of(2) || !config.equivariance.follows_scale() {
+    let Some(finer) = config.finer(2).filter(|config| config.equivariance.includes_scale()) else {
         return Ok(Vec::new());
-    }
+    };
     let device = inference_device();
-    let mut finer = config.clone().with_kappa(2.0 * config.kappa);
-    finer.stem_stride /= 2;
     let finer = Weights::of(network).apply(finer.init(&device)?)?;
     let errors = measure(&scenes.protocol(POSITIONS), transforms, |transform| {
         network_layers(&finer, scenes.view(transform, &device)?)
@@ -178,7 +176,7 @@ fn on_half_stride(
 
 /// How much the features change, nothing else, when the canvas grows: turned by 30 degrees and
 /// scaled by 1.4, where the border is nearest.
-fn border(network: &SimResNet, scenes: &Scenes) -> Result<Vec<(String, f64)>> {
+fn border(network: &Network, scenes: &Scenes) -> Result<Vec<(String, f64)>> {
     let device = inference_device();
     let transform = Similarity::new(1.4, 30f64.to_radians(), [0.0; 2])?;
     let coarsest = network.grids(&Grid::pixels(scenes.side(), scenes.side()))?;
@@ -190,7 +188,7 @@ fn border(network: &SimResNet, scenes: &Scenes) -> Result<Vec<(String, f64)>> {
     let after = network_layers(network, wider.view(&transform, &device)?)?;
     let (middle, reach) = (0.5 * (scenes.side() as f64 - 1.0), 1.4 * scenes.radius());
     let mut found = Vec::new();
-    for (before, after) in before.iter().zip(&after) {
+    for ((name, before), (_, after)) in before.iter().zip(&after) {
         let [n, _, _, c] = before.values.dims();
         let (old, new) = (pixels(&before.values), pixels(&after.values));
         let (mut change, mut energy) = (0.0, 0.0);
@@ -212,7 +210,7 @@ fn border(network: &SimResNet, scenes: &Scenes) -> Result<Vec<(String, f64)>> {
             }
         }
         if energy > 0.0 {
-            found.push((before.name.clone(), change / energy));
+            found.push((name.clone(), change / energy));
         }
     }
     Ok(found)

@@ -3,14 +3,14 @@
 use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
-use sren::models::{SimResNet, SimResNetConfig};
+use sren::models::{Network, NetworkConfig};
 use sren::{Equivariance, Weights};
 
 use super::causes::{Causes, causes};
 use super::scenes::Scenes;
 use super::survey::{CurvePoint, Errors, Survey, Transforms, survey};
 use crate::error::Result;
-use crate::evaluation::inference_device;
+use crate::inference::inference_device;
 use crate::plot::{LineChart, Series};
 
 /// How much is measured.
@@ -44,9 +44,9 @@ pub struct Companion {
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The network, which does not train.
-    pub network: &'a SimResNet,
+    pub network: &'a Network,
     /// What it was made by.
-    pub config: &'a SimResNetConfig,
+    pub config: &'a NetworkConfig,
     /// Where its weights come from.
     pub weights: &'a str,
 }
@@ -87,7 +87,7 @@ pub fn measure_equivariance(
 ) -> Result<EquivarianceResult> {
     let transforms = Transforms::new(plan.angles)?;
     let follows = network.equivariance() != Equivariance::None;
-    let errors = |network: &SimResNet, config: &SimResNetConfig| {
+    let errors = |network: &Network, config: &NetworkConfig| {
         survey(network, &scenes.read_by(config)?, &transforms, plan.positions)
     };
     let measured = errors(network, config)?;
@@ -118,7 +118,7 @@ pub fn measure_equivariance(
 }
 
 /// The plain CNN with the weights of `network`.
-pub fn plain_companion(network: &SimResNet, config: &SimResNetConfig) -> Result<SimResNet> {
+pub fn plain_companion(network: &Network, config: &NetworkConfig) -> Result<Network> {
     let plain = config.clone().with_equivariance(Equivariance::None);
     Ok(Weights::of(network).apply(plain.init(&inference_device())?)?)
 }

@@ -12,7 +12,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
 use sren::equivariance::{Protocol, warped};
-use sren::models::SimResNetConfig;
+use sren::models::NetworkConfig;
 use sren::{Image, Similarity};
 use sren_data::{CANVAS, Letterbox, Mnist, Split, find_images, in_channels, masked, read_image};
 
@@ -158,7 +158,7 @@ impl Scenes {
     }
 
     /// The images in the channels that a network reads.
-    pub fn read_by(&self, config: &SimResNetConfig) -> Result<Self> {
+    pub fn read_by(&self, config: &NetworkConfig) -> Result<Self> {
         let channels = config.image_channels;
         let content = match &self.content {
             Content::Pixels { images, grounds } => {

@@ -4,12 +4,12 @@ use std::f64::consts::{FRAC_PI_2, TAU};
 
 use serde::Serialize;
 use sren::equivariance::{LayerError, measure, network_layers};
-use sren::models::SimResNet;
+use sren::models::Network;
 use sren::{Similarity, equivariance::Protocol};
 
 use super::scenes::Scenes;
 use crate::error::Result;
-use crate::evaluation::inference_device;
+use crate::inference::inference_device;
 
 /// Scales of the main figures, and of the wide ones.
 const SCALES: [f64; 6] = [0.7, 0.8, 0.9, 1.1, 1.25, 1.4];
@@ -154,7 +154,7 @@ pub struct Survey {
 
 /// Measures all layers of `network`.
 pub fn survey(
-    network: &SimResNet,
+    network: &Network,
     scenes: &Scenes,
     transforms: &Transforms,
     positions: usize,

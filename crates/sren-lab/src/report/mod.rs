@@ -8,7 +8,7 @@ mod table_page;
 
 use std::path::PathBuf;
 
-use sren::models::SimResNet;
+use sren::models::Network;
 use sren::{Equivariance, Image, Similarity};
 use sren_data::{Batch, Dataset, Split, TestSet};
 
@@ -42,7 +42,7 @@ pub struct Report<'a> {
     /// How it was trained.
     pub config: &'a TrainingConfig,
     /// The best network of the run, which does not train.
-    pub network: &'a SimResNet,
+    pub network: &'a Network,
     /// Its accuracy on the test sets.
     pub evaluation: &'a Evaluation,
     /// The command that made the run.

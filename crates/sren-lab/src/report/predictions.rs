@@ -2,13 +2,13 @@
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorData};
-use sren::models::SimResNet;
+use sren::models::Network;
 use sren::{Image, Similarity};
 use sren_data::{Dataset, TestSet};
 
 use crate::confusion::{BATCH, Confusion};
 use crate::error::Result;
-use crate::evaluation::inference_device;
+use crate::inference::inference_device;
 
 /// One image and what the network says of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub(super) struct Prediction {
 
 /// The predictions for the images `indices` of a test set.
 pub(super) fn predictions(
-    network: &SimResNet,
+    network: &Network,
     images: &Dataset,
     set: TestSet,
     indices: &[usize],

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sren::Equivariance;
-use sren::models::{Architecture, SimResNetConfig};
-use sren_data::{PoseJitter, Source, TrainingSplit, read_bounded};
+use sren::models::{Architecture, NetworkConfig};
+use sren_data::{CANVAS, PoseJitter, Source, TrainingSplit, read_bounded};
 
 use super::image_folder::ImageFolderConfig;
 use super::optimiser::OptimiserKind;
@@ -127,7 +127,7 @@ pub struct TrainingConfig {
     pub image_folder: Option<ImageFolderConfig>,
     /// The network in full. Without it, `arch` and `model` say everything.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub network: Option<SimResNetConfig>,
+    pub network: Option<NetworkConfig>,
 }
 
 fn is_zero(value: &u32) -> bool {
@@ -163,7 +163,7 @@ impl TrainingConfig {
     }
 
     /// The network in full.
-    pub fn network(&self) -> Result<SimResNetConfig> {
+    pub fn network(&self) -> Result<NetworkConfig> {
         if let Some(network) = &self.network {
             return Ok(network.clone());
         }
@@ -179,6 +179,11 @@ impl TrainingConfig {
             Some(photographs) => (ImageFolderConfig::CHANNELS, photographs.classes.len()),
             None => (CHANNELS, CLASSES),
         }
+    }
+
+    /// Side of the images that the network sees.
+    pub fn canvas(&self) -> usize {
+        self.image_folder.as_ref().map_or(CANVAS, |folder| folder.canvas)
     }
 
     /// Which of `images` training images it learns from, and which it holds out.
@@ -241,14 +246,14 @@ impl TrainingConfig {
                 format!("{} and {}", network.classes, network.image_channels),
             );
         }
-        if self.positions > 0 && !network.stages.is_empty() {
-            let got = format!("{} and {} stages", self.positions, network.stages.len());
-            return refuse("positions drawn (positions) only for a network without stages", got);
+        if self.positions > 0 && !network.backbone.has_independent_positions() {
+            let expected = "positions drawn (positions) only for a network without stages";
+            return refuse(expected, format!("{} and a network with stages", self.positions));
         }
         if self.shift > MAX_SHIFT {
             return refuse("a shift of at most 256 pixels", self.shift.to_string());
         }
-        network.check_bounds(self.preprocessing().padding.canvas)?;
+        network.geometry([self.canvas(); 2])?;
         Ok(())
     }
 }
@@ -273,16 +278,6 @@ mod tests {
             let again = TrainingConfig::parse("again", &text).unwrap();
             assert_eq!(again.to_toml().unwrap(), text);
         }
-    }
-
-    #[test]
-    fn a_head_of_before_has_no_word_on_moments() {
-        let mut config = Preset::Default.config().unwrap();
-        config.network = Some(config.network().unwrap());
-        let text = config.to_toml().unwrap();
-        let before = TrainingConfig::parse("before", &text.replace("moments = 7\n", "")).unwrap();
-        let moments = |config: &TrainingConfig| config.network.clone()?.orientation?.moments;
-        assert_eq!([moments(&config), moments(&before)], [Some(7), None]);
     }
 
     #[test]

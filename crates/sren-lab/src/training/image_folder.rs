@@ -45,12 +45,12 @@ impl ImageFolderConfig {
         self.canvas = size.saturating_mul(3).div_ceil(8).saturating_mul(4);
     }
 
-    /// What images are brought to
-    pub fn fit(&self) -> Letterbox {
+    /// The square that images are brought to.
+    pub fn letterbox(&self) -> Letterbox {
         Letterbox { side: self.size, channels: Self::CHANNELS, mean_colour: true }
     }
 
-    /// and how they are shown.
+    /// The canvas that the square stands on.
     pub fn padding(&self) -> Padding {
         Padding { canvas: [self.canvas; 2], window: true }
     }

@@ -2,33 +2,12 @@
 
 use sren::{Image, Similarity};
 use sren_data::{
-    Augmentation, Batch, CANVAS, Dataset, IMAGE_BUDGET, ImageFolder, Letterbox, Loaded, Mnist,
-    Padding, Source, Split, stl10,
+    Augmentation, Batch, Dataset, IMAGE_BUDGET, ImageFolder, Loaded, Source, Split, stl10,
 };
 
 use super::config::TrainingConfig;
 use super::image_folder::ImageFolderConfig;
 use crate::error::{LabError, Result};
-
-/// How an image of any size becomes what the network of a config sees.
-#[derive(Debug, Clone, Copy)]
-pub struct Preprocessing {
-    /// What it is brought to.
-    pub fit: Letterbox,
-    /// How it is shown.
-    pub padding: Padding,
-}
-
-impl Preprocessing {
-    /// The image, transformed about its centre, as the network sees it: by way of bytes, as in
-    /// training.
-    pub fn show(&self, image: &Image, transform: &Similarity) -> Result<Image> {
-        let (side, channels) = (self.fit.side, self.fit.channels);
-        let data = self.fit.bytes(image)?.iter().map(|v| f32::from(*v) / 255.0).collect();
-        let fitted = Image::new(side, side, channels, data)?;
-        Ok(self.padding.show(&fitted, transform)?)
-    }
-}
 
 impl TrainingConfig {
     /// Reads the images of `split`. Those that a run was made for must be there still.
@@ -94,19 +73,6 @@ impl TrainingConfig {
         match &self.image_folder {
             Some(photographs) => photographs.classes.clone(),
             None => (0..10).map(|digit| digit.to_string()).collect(),
-        }
-    }
-
-    /// How images become what the network sees.
-    pub fn preprocessing(&self) -> Preprocessing {
-        match &self.image_folder {
-            Some(photographs) => {
-                Preprocessing { fit: photographs.fit(), padding: photographs.padding() }
-            }
-            None => Preprocessing {
-                fit: Letterbox { side: Mnist::SIDE, channels: 1, mean_colour: false },
-                padding: Padding { canvas: [CANVAS; 2], window: false },
-            },
         }
     }
 

@@ -8,7 +8,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use sren::Weights;
+use sren::{ParameterPath, Weights};
 
 use crate::error::{LabError, Result};
 
@@ -68,8 +68,13 @@ impl Optimiser {
         gradients: GradientsParams,
     ) -> Result<M> {
         self.steps += 1;
-        let mut pass =
-            Pass { path: Vec::new(), rate: rate as f32, gradients, optimiser: self, bad: None };
+        let mut pass = Pass {
+            path: ParameterPath::default(),
+            rate: rate as f32,
+            gradients,
+            optimiser: self,
+            bad: None,
+        };
         let module = module.map(&mut pass);
         match pass.bad {
             None => Ok(module),
@@ -109,7 +114,7 @@ impl Optimiser {
 }
 
 struct Pass<'a> {
-    path: Vec<String>,
+    path: ParameterPath,
     rate: f32,
     gradients: GradientsParams,
     optimiser: &'a mut Optimiser,
@@ -117,19 +122,19 @@ struct Pass<'a> {
 }
 
 impl ModuleMapper for Pass<'_> {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_string());
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
     }
 
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let Some(gradient) = self.gradients.remove::<D>(param.id) else {
             return param;
         };
-        let name = self.path.join(".");
+        let name = self.path.name();
         let gradient: Vec<f32> = gradient.into_data().iter::<f32>().collect();
         if gradient.iter().any(|g| !g.is_finite()) {
             self.bad.get_or_insert(name);

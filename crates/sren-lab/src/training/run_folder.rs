@@ -11,15 +11,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sren::Weights;
-use sren::models::SimResNet;
+use sren::models::{Network, current_name};
+use sren::{Precision, Weights};
 use sren_data::read_bounded;
 
 use super::config::TrainingConfig;
 use super::optimiser::{Optimiser, OptimiserKind};
 use crate::artifact::atomic_write;
 use crate::error::{LabError, Result};
-use crate::evaluation::inference_device;
 
 /// Most bytes of weights: those of the largest network, with its optimiser,
 const MAX_WEIGHTS: u64 = 2 << 30;
@@ -105,13 +104,14 @@ impl RunFolder {
 
     /// Saves the weights of the best epoch.
     pub fn save_model(&self, weights: &Weights) -> Result<()> {
-        atomic_write(&self.file("model.safetensors"), &weights.to_bytes())
+        atomic_write(&self.file("model.safetensors"), &weights.to_bytes(Precision::Single)?)
     }
 
     /// `network` with the weights of the best epoch.
-    pub fn load_model(&self, network: SimResNet) -> Result<SimResNet> {
+    pub fn load_model(&self, network: Network) -> Result<Network> {
         let path = self.file("model.safetensors");
-        let weights = read_weights(&path)?;
+        let mut weights = read_weights(&path)?;
+        use_current_names(&mut weights);
         let bad = |(_, (_, values)): &(&String, &(Vec<usize>, Vec<f32>))| {
             values.iter().any(|value| !value.is_finite())
         };
@@ -119,16 +119,6 @@ impl RunFolder {
             return Err(unreadable(&path, format!("values of {name} that are no numbers")));
         }
         weights.apply(network).map_err(|e| unreadable(&path, e))
-    }
-
-    /// The network of the best epoch, ready to evaluate.
-    pub fn load_network(&self, config: &TrainingConfig) -> Result<SimResNet> {
-        if config.classes().is_empty() {
-            let name = self.file("config.toml").display().to_string();
-            return Err(LabError::invalid(name, "the names of the classes", "none"));
-        }
-        // Without autodiff: nothing is recorded.
-        self.load_model(config.network()?.init(&inference_device())?)
     }
 
     /// Saves the metrics of all epochs so far.
@@ -173,7 +163,7 @@ impl RunFolder {
         ] {
             file.metadata.insert(key.into(), value);
         }
-        atomic_write(&self.file("checkpoint/state.safetensors"), &file.to_bytes())
+        atomic_write(&self.file("checkpoint/state.safetensors"), &file.to_bytes(Precision::Single)?)
     }
 
     /// Where the run stopped.
@@ -188,6 +178,7 @@ impl RunFolder {
         if number(&file, "checksum")? != u64::from(sum) {
             return Err(unreadable(&path, "values that do not fit their checksum"));
         }
+        use_current_names(&mut file);
         let optimiser = Optimiser::load(kind, &mut file)
             .ok_or_else(|| unreadable(&path, "no state of the optimiser in it"))?;
         let mut weights = Weights::default();
@@ -208,7 +199,7 @@ impl RunFolder {
 }
 
 /// The metrics of all epochs, a line each. `name` is used in errors.
-pub(super) fn parse_metrics(name: &str, text: &str) -> Result<Vec<EpochMetrics>> {
+pub(crate) fn parse_metrics(name: &str, text: &str) -> Result<Vec<EpochMetrics>> {
     let lines = text.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().map_err(|e| {
         LabError::invalid(name, "a whole file of this run", e.to_string().replace('\n', " "))
@@ -219,6 +210,25 @@ fn read_weights(path: &Path) -> Result<Weights> {
     refuse_pipe(path)?;
     let bytes = read_bounded(path, MAX_WEIGHTS).map_err(|e| unreadable(path, e))?;
     Weights::from_bytes(&bytes).map_err(|e| unreadable(path, e))
+}
+
+/// Renames the weights of a file of version 0.1.0. In a checkpoint their names have a prefix.
+fn use_current_names(file: &mut Weights) {
+    const PREFIXES: [&str; 3] = ["network.", "optimiser0.", "optimiser1."];
+    let split = |name: &str| {
+        let prefix = PREFIXES.into_iter().find(|prefix| name.starts_with(prefix)).unwrap_or("");
+        (prefix, name[prefix.len()..].to_string())
+    };
+    let all: Vec<String> = file.tensors.keys().map(|name| split(name).1).collect();
+    if all.iter().any(|name| name.contains("backbone.")) {
+        return;
+    }
+    let tensors = std::mem::take(&mut file.tensors).into_iter();
+    let renamed = tensors.map(|(name, tensor)| {
+        let (prefix, name) = split(&name);
+        (format!("{prefix}{}", current_name(&name, all.iter().map(String::as_str))), tensor)
+    });
+    file.tensors = renamed.collect();
 }
 
 /// Reading from what is there but is no file might wait for ever.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use sren::models::SimResNet;
+use sren::models::{Network, TrainingBatch, TrainingLoss};
 use sren::pose::Pose;
 use sren::{Grid, PoseField, Similarity, Weights};
 use sren_data::{Dataset, Split, TrainingSplit};
@@ -14,7 +14,6 @@ use sren_data::{Dataset, Split, TrainingSplit};
 use super::config::TrainingConfig;
 use super::drawn_positions::with_positions;
 use super::image_folder::class_weights;
-use super::loss::{Told, Turn, loss};
 use super::optimiser::Optimiser;
 use super::pose_cache::PoseCache;
 use super::run_folder::{Checkpoint, EpochMetrics, RunFolder};
@@ -61,7 +60,7 @@ pub struct Trainer {
     split: TrainingSplit,
     class_weights: Option<Vec<f32>>,
     device: Device,
-    network: SimResNet,
+    network: Network,
     poses: PoseCache,
     optimiser: Optimiser,
     metrics: Vec<EpochMetrics>,
@@ -212,24 +211,11 @@ impl Trainer {
         if self.config.positions > 0 {
             frames = frames.with_active_only(true);
         }
-        let second = match &self.network.second_look {
-            Some(look) => Some((look, look.forward(images.clone())?)),
-            None => None,
-        };
-        let (features, grid) = self.network.features(images, &frames)?;
-        let scores = self.network.scores_of(features.clone(), &grid, &frames)?;
-        let turn = match &self.network.orientation {
-            None => None,
-            Some(_) if self.config.augment => Some(Turn::of_features(scores.clone())),
-            Some(_) => {
-                let features = features.detach();
-                Some(Turn::of_head(self.network.scores_of(features, &grid, &frames)?))
-            }
-        };
-        let angle = |index: &usize| Ok(self.config.transform(epoch, *index)?.angle());
-        let angles = indices.iter().map(angle).collect::<Result<Vec<f64>>>()?;
-        let told = Told { scores, turn, second };
-        let (loss, right) = loss(told, targets, &angles, self.class_weights.clone());
+        let transform = |index: &usize| self.config.transform(epoch, *index);
+        let transforms = indices.iter().map(transform).collect::<Result<_, _>>()?;
+        let batch = TrainingBatch { images, targets, transforms };
+        let TrainingLoss { loss, correct } =
+            self.network.loss(batch, &frames, self.class_weights.clone())?;
         let value = f64::from(loss.clone().into_scalar::<f32>());
         if !value.is_finite() {
             let at = format!("{value} in epoch {epoch}, step {}", self.step + 1);
@@ -240,7 +226,7 @@ impl Trainer {
         self.network = self.optimiser.step(rate, self.network.clone(), gradients)?;
         self.step += 1;
         self.loss += value;
-        self.right += right;
+        self.right += correct;
         Ok(())
     }
 
@@ -253,7 +239,7 @@ impl Trainer {
         images: &Tensor<4>,
     ) -> Result<Vec<PoseField>> {
         let [_, h, w, _] = images.dims();
-        let keeps = self.config.keeps_images() && self.network.computes_active_only();
+        let keeps = self.config.keeps_images() && self.network.classifier().computes_active_only();
         let grids = self.network.grids(&Grid::pixels(h, w))?;
         let kept = if keeps { self.poses.fields(indices, &grids)? } else { None };
         let fields = match kept {

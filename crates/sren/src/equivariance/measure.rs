@@ -12,9 +12,10 @@
 
 use sren_math::{Grid, Similarity};
 
-use super::layers::FeatureMap;
+use super::layers::NamedFeatures;
 use super::placement::{Placement, Region};
 use crate::error::{Error, Result};
+use crate::layers::FeatureMap;
 
 const OPERATION: &str = "equivariance::measure";
 
@@ -62,7 +63,7 @@ pub struct LayerError {
 pub fn measure(
     protocol: &Protocol,
     transforms: &[Similarity],
-    features: impl Fn(&Similarity) -> Result<Vec<FeatureMap>>,
+    features: impl Fn(&Similarity) -> Result<Vec<NamedFeatures>>,
 ) -> Result<Vec<LayerError>> {
     let before = Maps::read(features(&Similarity::IDENTITY)?)?;
     let mut sums: Vec<Vec<Sums>> = vec![Vec::new(); before.layers.len()];
@@ -169,8 +170,8 @@ struct Maps {
 }
 
 impl Maps {
-    fn read(maps: Vec<FeatureMap>) -> Result<Self> {
-        let read = |FeatureMap { name, values, grid }: FeatureMap| {
+    fn read(maps: Vec<NamedFeatures>) -> Result<Self> {
+        let read = |(name, FeatureMap { values, grid }): NamedFeatures| {
             let [images, h, w, channels] = values.dims();
             if [h, w] != [grid.height, grid.width] {
                 let expected = format!("{name} of {} x {}", grid.height, grid.width);

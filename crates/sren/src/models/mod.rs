@@ -1,19 +1,51 @@
-//! Whole networks, each for all four kinds of [`Equivariance`](crate::Equivariance) with the same
-//! code.
+//! Whole networks, each for all four [equivariance groups](crate::Equivariance) with the same code.
+//!
+//! ```text
+//! images, frames -> Backbone -> FeatureMap -> Head -> scores per orientation -> logits
+//! ```
+//! A [`Classifier`] has one backbone and one head; [`Canonicalised`] wraps it with a plain branch that
+//! sees the image rotated upright. [`NetworkConfig`] describes either and builds a [`Network`].
+//!
+//! | from the paper | ours |
+//! |---|---|
+//! | [`SimBlock`], [`SimResNet`] | [`PatchEncoder`], relative-pose kernels |
+//! | [`PooledHead`] | [`OrientationHead`], [`Canonicalised`] |
 
 mod architecture;
-mod block;
-mod bounds;
-mod cost;
-mod orientation;
-mod resnet;
-mod second_look;
-mod window;
+mod backbone;
+mod canonical;
+mod classifier;
+mod geometry;
+mod heads;
+mod legacy;
+mod loss;
+mod network;
+mod patch_encoder;
+mod residual;
 
 pub use architecture::Architecture;
-pub use block::{Shortcut, SimBlock, SimBlockConfig};
-pub use cost::{LayerCost, parameter_count};
-pub use orientation::{Orientation, OrientationConfig, over_turns};
-pub use resnet::{Pool, SimResNet, SimResNetConfig, StageConfig};
-pub use second_look::{SecondLook, SecondLookConfig};
-pub use window::{WindowLayer, WindowLayerConfig};
+pub use backbone::{AnyBackbone, Backbone, BackboneConfig};
+pub use canonical::{CanonicalConfig, Canonicalised};
+pub use classifier::Classifier;
+pub use geometry::{Geometry, LayerGeometry, parameter_count};
+pub use heads::{
+    AnyHead, Head, HeadConfig, OrientationHead, OrientationHeadConfig, Pool, PooledHead,
+    PooledHeadConfig, marginalise, orientation_posterior,
+};
+pub use legacy::current_name;
+pub use loss::{TrainingBatch, TrainingLoss};
+pub use network::{Network, NetworkConfig};
+pub use patch_encoder::{PatchEncoder, PatchEncoderConfig, PatchLayer, PatchLayerConfig};
+pub use residual::{Shortcut, SimBlock, SimBlockConfig, SimResNet, SimResNetConfig, StageConfig};
+
+use burn::nn::{Dropout, DropoutConfig};
+
+use crate::error::{Error, Result};
+
+/// Dropout of a fraction `part`, if that is above 0.
+fn dropout(part: f64, operation: &'static str) -> Result<Option<Dropout>> {
+    if !(0.0..1.0).contains(&part) {
+        return Err(Error::shape(operation, "a dropout in 0..1", part.to_string()));
+    }
+    Ok((part > 0.0).then(|| DropoutConfig::new(part).init()))
+}

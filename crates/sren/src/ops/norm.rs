@@ -11,7 +11,7 @@ use sren_kernels::norm::{self, Affine, BatchNorm, Statistics};
 
 use super::Operand;
 use super::storage::{Contiguous, CpuTensor, TrackedTensor, sizes, tensor};
-use crate::norm::Mask;
+use crate::layers::Mask;
 
 /// A batch norm and the positions it is over.
 #[derive(Debug, Clone)]

@@ -7,9 +7,10 @@ use burn::tensor::{DType, Device, Tensor};
 use sren_kernels::{SimConv, TapTable};
 use sren_math::Grid;
 
+use super::feature_map::{FeatureMap, check_values};
 use crate::error::{Error, Result};
-use crate::frames::Frames;
 use crate::ops::{ConvPlan, SimilarityOps};
+use crate::pose::Frames;
 
 /// He initialisation: `sqrt(2 / fan_in)`.
 const HE: Initializer =
@@ -22,7 +23,7 @@ pub struct SimConv2dConfig {
     pub channels: [usize; 2],
     /// Taps along one side of the kernel, odd.
     pub kernel_size: usize,
-    /// Every how many-th cell of the input grid the output grid has.
+    /// Stride: the output grid has every `stride`-th cell of the input grid.
     #[config(default = 1)]
     pub stride: usize,
     /// Distance of neighbouring taps, in steps of the input grid, for a pose of scale 1.
@@ -42,6 +43,19 @@ pub struct SimConv2dConfig {
 
 /// `out(x) = sum_t f(x + kappa Lambda(x) R(Gamma(x)) t) phi(t)`: a convolution in the frame of each
 /// position, channels last. Made by [`SimConv2dConfig`].
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use sren::{Equivariance, FeatureMap, PoseEstimatorConfig, SimConv2dConfig};
+///
+/// let device = Device::flex();
+/// let images = Tensor::<4>::random([2, 32, 32, 1], Distribution::Default, &device);
+/// let frames = PoseEstimatorConfig::new().init()?.frames(&images, Equivariance::Similarity)?;
+/// let layer = SimConv2dConfig::new([1, 8], 5).with_stride(2).init(&device)?;
+/// let features = layer.forward(FeatureMap::from_images(images), &frames)?;
+/// assert_eq!(features.values.dims(), [2, 16, 16, 8]);
+/// # Ok::<(), sren::Error>(())
+/// ```
 #[derive(Module, Debug)]
 #[module(custom_display)]
 pub struct SimConv2d {
@@ -104,27 +118,40 @@ impl SimConv2d {
         frames.taps(input, &output, self.kernel_size(), self.kappa as f32, self.relative_pose)
     }
 
-    /// The convolution at the positions of `taps`.
+    /// The convolution of `input` in `frames`, gated: positions without a pose are zero.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[n, h, w, c_in]`
+    /// - output: `[n, h / stride, w / stride, c_out]`, rounded up
+    pub fn forward(&self, input: FeatureMap, frames: &Frames) -> Result<FeatureMap> {
+        let taps = self.taps(frames, &input.grid)?;
+        let grid = *taps.output_grid();
+        let values = self.convolve(input.values, &taps)?;
+        let gate = frames.gate(&grid, &values.device())?;
+        Ok(FeatureMap { values: values * gate, grid })
+    }
+
+    /// The convolution at the positions of `taps`, without a gate: what comes before a batch norm.
     ///
     /// # Shapes
     ///
     /// - input: `[n, h_in, w_in, c_in]`, the batch and the input grid of `taps`
     /// - output: `[n, h_out, w_out, c_out]`, the output grid of `taps`
-    pub fn forward(&self, input: Tensor<4>, taps: &TapTable) -> Result<Tensor<4>> {
-        const OPERATION: &str = "SimConv2d::forward";
-        let [kernel_size, .., c_out] = self.weight.dims();
+    pub fn convolve(&self, input: Tensor<4>, taps: &TapTable) -> Result<Tensor<4>> {
+        const OPERATION: &str = "SimConv2d";
+        let conv = self.checked_kernel(OPERATION, &input.device())?;
         let grid = taps.input_grid();
         let expected = [taps.batch(), grid.height, grid.width, self.channels_in];
-        check_input(OPERATION, &input, expected)?;
-        if taps.kernel_size() != kernel_size {
-            let expected = format!("taps of kernel size {kernel_size}");
+        check_values(OPERATION, &input, expected)?;
+        if taps.kernel_size() != self.kernel_size() {
+            let expected = format!("taps of kernel size {}", self.kernel_size());
             return Err(Error::shape(OPERATION, expected, taps.kernel_size().to_string()));
         }
         if self.relative_pose && !taps.has_input_poses() {
             let expected = "taps with input poses for a relative-pose kernel";
             return Err(Error::shape(OPERATION, expected, "taps without"));
         }
-        let conv = SimConv::new(self.channels_in, c_out, self.relative_pose)?;
         let bias = self.bias.as_ref().map(|bias| bias.val().into_dispatch());
         // [n, h_in, w_in, c_in] -> [n, h_out, w_out, c_out]
         Ok(Tensor::from_dispatch(<Dispatch as SimilarityOps>::simconv(
@@ -134,20 +161,46 @@ impl SimConv2d {
             ConvPlan { conv, taps: taps.clone() },
         )))
     }
+
+    /// The kernel's shape. Weight and bias are public: returns an error if they were replaced by
+    /// tensors of another shape, type or device.
+    fn checked_kernel(&self, operation: &'static str, device: &Device) -> Result<SimConv> {
+        let [k, _, _, c_out] = self.weight.dims();
+        let conv = SimConv::new(self.channels_in, c_out, self.relative_pose)?;
+        check_parameter(
+            operation,
+            "weight",
+            &self.weight,
+            [k, k, conv.tap_width(), c_out],
+            device,
+        )?;
+        if let Some(bias) = &self.bias {
+            check_parameter(operation, "bias", bias, [c_out], device)?;
+        }
+        Ok(conv)
+    }
 }
 
-/// Refuses a tensor that is not f32 of shape `expected`.
-pub(crate) fn check_input(
+/// Returns an error if a parameter is not f32 of shape `expected` on `device`.
+pub(super) fn check_parameter<const D: usize>(
     operation: &'static str,
-    input: &Tensor<4>,
-    expected: [usize; 4],
+    name: &str,
+    parameter: &Param<Tensor<D>>,
+    expected: [usize; D],
+    device: &Device,
 ) -> Result<()> {
-    if input.dims() != expected {
-        let got = format!("{:?}", input.dims());
-        return Err(Error::shape(operation, format!("input of {expected:?}"), got));
+    let tensor = parameter.val();
+    if tensor.dims() != expected {
+        let got = format!("{:?}", tensor.dims());
+        return Err(Error::shape(operation, format!("{name} of {expected:?}"), got));
     }
-    if input.dtype() != DType::F32 {
-        return Err(Error::shape(operation, "values of F32", format!("{:?}", input.dtype())));
+    if tensor.dtype() != DType::F32 {
+        let got = format!("{:?}", tensor.dtype());
+        return Err(Error::shape(operation, format!("{name} of F32"), got));
+    }
+    if tensor.device() != *device {
+        let (expected, got) = (format!("{name} on {device:?}"), format!("{:?}", tensor.device()));
+        return Err(Error::shape(operation, expected, got));
     }
     Ok(())
 }

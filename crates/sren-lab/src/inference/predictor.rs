@@ -1,4 +1,4 @@
-//! What a trained network says of image files.
+//! Predictions for image files.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,16 @@ use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
 use serde::Serialize;
-use sren::models::SimResNet;
+use sren::models::Network;
 use sren::{Equivariance, Image, Similarity};
 use sren_data::read_image;
 
-use crate::dominant_pose::DominantPose;
+use super::dominant_pose::DominantPose;
+use super::model::{Model, inference_device};
+use super::preprocessing::Preprocessing;
 use crate::error::{LabError, Result};
-use crate::evaluation::inference_device;
-use crate::training::{Preprocessing, Trained};
 
-/// A class and how sure the network is of it.
+/// A class and its probability.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassProbability {
     /// The name of the class.
@@ -24,57 +24,71 @@ pub struct ClassProbability {
     pub probability: f64,
 }
 
-/// What the network says of an image.
+/// The prediction for one image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Prediction {
     /// The image's file.
     pub image: String,
-    /// The best guess.
+    /// The most probable class.
     #[serde(flatten)]
     pub best: ClassProbability,
-    /// The best guesses, best first.
+    /// The most probable classes, best first.
     pub top: Vec<ClassProbability>,
-    /// Orientation and size of what is seen, in pixels of the file; none in a flat image, and of a
-    /// plain CNN, which reads no poses.
+    /// Orientation and scale of the image, in pixels of the file; none for a flat image, and none
+    /// from a plain CNN, which estimates no poses.
     pub pose: Option<DominantPose>,
 }
 
-/// A trained network, ready to be asked.
+/// A trained model that predicts.
+///
+/// ```no_run
+/// use std::path::{Path, PathBuf};
+/// use sren_lab::inference::Predictor;
+///
+/// let predictor = Predictor::open(Path::new("mnist-sren"))?;
+/// for prediction in predictor.predict(&[PathBuf::from("seven.png")], 3)? {
+///     println!("{}", prediction?.best.class);
+/// }
+/// # Ok::<(), sren_lab::LabError>(())
+/// ```
 #[derive(Debug)]
 pub struct Predictor {
-    network: SimResNet,
+    network: Network,
     classes: Vec<String>,
     preprocessing: Preprocessing,
 }
 
 impl Predictor {
-    /// The best network of the run in `path`.
+    /// The model of the run in `path`, or the [bundled](super::BUNDLED) one.
     pub fn open(path: &Path) -> Result<Self> {
-        let Trained { network, config } = Trained::open(path)?;
+        let Model { network, config } = Model::open(path)?;
         let (classes, preprocessing) = (config.classes(), config.preprocessing());
         Ok(Self { network, classes, preprocessing })
     }
 
-    /// What the network says of each of `files`, the `top` best guesses; a file that cannot be read
-    /// is an error of its own.
+    /// The prediction for each of `files`, with the `top` most probable classes. A file that cannot
+    /// be read is an error of its own.
     pub fn predict(&self, files: &[PathBuf], top: usize) -> Result<Vec<Result<Prediction>>> {
         let read = |file: &PathBuf| -> Result<(Image, f64)> {
             let image = read_image(file)?;
             let longer = image.height().max(image.width()) as f64;
-            let shown = self.preprocessing.show(&image, &Similarity::IDENTITY);
-            let name = |e: LabError| {
+            let input = self.preprocessing.apply(&image, &Similarity::IDENTITY).map_err(|e| {
                 LabError::invalid(file.display().to_string(), "an image", e.to_string())
-            };
-            Ok((shown.map_err(name)?, longer / self.preprocessing.fit.side as f64))
+            })?;
+            Ok((input, longer / self.preprocessing.letterbox.side as f64))
         };
         let images: Vec<Result<(Image, f64)>> = files.par_iter().map(read).collect();
-        let good: Vec<&Image> = images.iter().flatten().map(|(image, _)| image).collect();
-        let mut told =
-            if good.is_empty() { Vec::new() } else { self.tell(&good, top)? }.into_iter();
+        let readable: Vec<&Image> = images.iter().flatten().map(|(image, _)| image).collect();
+        let mut found = if readable.is_empty() {
+            Vec::new().into_iter()
+        } else {
+            self.predict_batch(&readable, top)?.into_iter()
+        };
         let answer = |(image, file): (Result<(Image, f64)>, &PathBuf)| {
             let (_, pixel) = image?;
             let missing = || LabError::invalid("prediction", "one for each image", "fewer");
-            let (top, pose) = told.next().ok_or_else(missing)?;
+            let (top, pose) = found.next().ok_or_else(missing)?;
             Ok(Prediction {
                 image: file.display().to_string(),
                 best: top.first().cloned().ok_or_else(missing)?,
@@ -85,18 +99,18 @@ impl Predictor {
         Ok(images.into_iter().zip(files).map(answer).collect())
     }
 
-    fn tell(
+    fn predict_batch(
         &self,
         images: &[&Image],
         top: usize,
     ) -> Result<Vec<(Vec<ClassProbability>, Option<DominantPose>)>> {
         let [height, width] = self.preprocessing.padding.canvas;
-        let shape = [images.len(), height, width, self.preprocessing.fit.channels];
+        let shape = [images.len(), height, width, self.preprocessing.letterbox.channels];
         let data: Vec<f32> = images.iter().flat_map(|image| image.data()).copied().collect();
         let input = Tensor::from_data(TensorData::new(data, shape), &inference_device());
         let fields = self.network.pose_fields(&input)?;
-        let follows = self.network.equivariance() != Equivariance::None;
-        let pose = |image: usize| match follows {
+        let has_poses = self.network.equivariance() != Equivariance::None;
+        let pose = |image: usize| match has_poses {
             true => fields.first().and_then(|finest| DominantPose::of(finest, image)),
             false => None,
         };
@@ -104,17 +118,17 @@ impl Predictor {
             (0..images.len()).into_par_iter().map(pose).collect();
         let frames = self.network.frames_of(fields)?;
         // [n, h, w, c] -> [n, classes]
-        let told = softmax(self.network.forward_in(input, &frames)?, 1).into_data();
-        let told: Vec<f32> = told.iter::<f32>().collect();
-        let guesses = told.chunks_exact(self.classes.len().max(1)).map(|chances| {
-            let mut order: Vec<usize> = (0..chances.len()).collect();
-            order.sort_by(|a, b| chances[*b].total_cmp(&chances[*a]));
-            let guess = |class: &usize| ClassProbability {
+        let probabilities = softmax(self.network.forward_in(input, &frames)?, 1).into_data();
+        let probabilities: Vec<f32> = probabilities.iter::<f32>().collect();
+        let classes = probabilities.chunks_exact(self.classes.len().max(1)).map(|probabilities| {
+            let mut order: Vec<usize> = (0..probabilities.len()).collect();
+            order.sort_by(|a, b| probabilities[*b].total_cmp(&probabilities[*a]));
+            let entry = |class: &usize| ClassProbability {
                 class: self.classes[*class].clone(),
-                probability: f64::from(chances[*class]),
+                probability: f64::from(probabilities[*class]),
             };
-            order.iter().take(top.max(1)).map(guess).collect()
+            order.iter().take(top.max(1)).map(entry).collect()
         });
-        Ok(guesses.zip(poses).collect())
+        Ok(classes.zip(poses).collect())
     }
 }

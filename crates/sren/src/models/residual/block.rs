@@ -2,19 +2,26 @@
 
 use burn::config::Config;
 use burn::module::Module;
-use burn::nn::{Dropout, DropoutConfig};
-use burn::tensor::{Device, Tensor};
-use sren_math::Grid;
+use burn::nn::Dropout;
+use burn::tensor::Device;
 
-use crate::error::{Error, Result};
-use crate::{Frames, Mask, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig};
+use crate::error::Result;
+use crate::layers::{
+    FeatureMap, Mask, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig,
+};
+use crate::models::dropout;
+use crate::models::geometry::{ConvShape, Geometry};
+use crate::pose::Frames;
+
+/// Taps along one side of the kernels.
+const KERNEL: usize = 3;
 
 /// Configuration of a [residual block](SimBlock).
 #[derive(Config, Debug)]
 pub struct SimBlockConfig {
     /// Channels of the input and of the output.
     pub channels: [usize; 2],
-    /// Every how many-th cell of the input grid the output grid has.
+    /// Stride of the first convolution.
     #[config(default = 1)]
     pub stride: usize,
     /// Distance of neighbouring taps, in steps of the input grid, for a pose of scale 1.
@@ -23,20 +30,34 @@ pub struct SimBlockConfig {
     /// Whether kernels also depend on the angle between the frames of the two positions.
     #[config(default = false)]
     pub relative_pose: bool,
-    /// Part of the values between the two convolutions that training drops, 0 to below 1.
+    /// Dropout between the two convolutions, 0 to below 1.
     #[config(default = 0.0)]
     pub dropout: f64,
 }
 
 /// `g relu(x + norm(conv(g relu(norm(conv(x))))))` with 3x3 similarity convolutions and g the gate.
 /// Made by [`SimBlockConfig`].
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use sren::models::SimBlockConfig;
+/// use sren::{Equivariance, FeatureMap, PoseEstimatorConfig};
+///
+/// let device = Device::flex();
+/// let images = Tensor::<4>::random([1, 32, 32, 4], Distribution::Default, &device);
+/// let frames = PoseEstimatorConfig::new().init()?.frames(&images, Equivariance::Similarity)?;
+/// let block = SimBlockConfig::new([4, 8]).with_stride(2).init(&device)?;
+/// let features = block.forward(FeatureMap::from_images(images), &frames)?;
+/// assert_eq!(features.values.dims(), [1, 16, 16, 8]);
+/// # Ok::<(), sren::Error>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct SimBlock {
     /// First convolution: it strides and changes the channels.
     pub conv1: SimConv2d,
     /// Its batch norm, with ReLU.
     pub norm1: MaskedBatchNorm,
-    /// Between the convolutions, in training.
+    /// Between the convolutions.
     pub dropout: Option<Dropout>,
     /// Second convolution.
     pub conv2: SimConv2d,
@@ -46,7 +67,7 @@ pub struct SimBlock {
     pub shortcut: Option<Shortcut>,
 }
 
-/// How the input of a block reaches its end where stride or channels change.
+/// The residual path where stride or channels change.
 #[derive(Module, Debug)]
 pub struct Shortcut {
     /// 1x1 convolution.
@@ -56,11 +77,35 @@ pub struct Shortcut {
 }
 
 impl SimBlockConfig {
+    /// Whether stride or channels change.
+    fn has_shortcut(&self) -> bool {
+        self.stride != 1 || self.channels[0] != self.channels[1]
+    }
+
+    /// Adds its layers to `geometry`.
+    pub(super) fn trace(&self, name: &str, geometry: &mut Geometry) -> Result<()> {
+        let [_, channels] = self.channels;
+        let shape = |kernel: usize, stride: usize, relative_pose: bool| ConvShape {
+            kernel,
+            channels,
+            stride,
+            relative_pose,
+        };
+        let mut shortcut = geometry.branch();
+        geometry.conv(format!("{name}.conv1"), shape(KERNEL, self.stride, self.relative_pose))?;
+        geometry.conv(format!("{name}.conv2"), shape(KERNEL, 1, self.relative_pose))?;
+        if self.has_shortcut() {
+            shortcut.conv(format!("{name}.shortcut"), shape(1, self.stride, false))?;
+            geometry.append("", shortcut)?;
+        }
+        Ok(())
+    }
+
     /// A new block on `device`.
     pub fn init(&self, device: &Device) -> Result<SimBlock> {
         let [c_in, c_out] = self.channels;
         let conv = |c: usize, stride: usize| {
-            SimConv2dConfig::new([c, c_out], 3)
+            SimConv2dConfig::new([c, c_out], KERNEL)
                 .with_stride(stride)
                 .with_kappa(self.kappa)
                 .with_bias(false)
@@ -68,7 +113,7 @@ impl SimBlockConfig {
                 .init(device)
         };
         let norm = |relu| MaskedBatchNormConfig::new(c_out).with_relu(relu).init(device);
-        let shortcut = if self.stride == 1 && c_in == c_out {
+        let shortcut = if !self.has_shortcut() {
             None
         } else {
             let one = SimConv2dConfig::new(self.channels, 1).with_stride(self.stride);
@@ -85,47 +130,28 @@ impl SimBlockConfig {
     }
 }
 
-/// The layer that drops `part` of what passes it, where that is any.
-pub(super) fn dropout(part: f64, operation: &'static str) -> Result<Option<Dropout>> {
-    if !(0.0..1.0).contains(&part) {
-        return Err(Error::shape(operation, "a dropout in 0..1", part.to_string()));
-    }
-    Ok((part > 0.0).then(|| DropoutConfig::new(part).init()))
-}
-
-/// The grids that features live on, one after the other, from `first` through `blocks`.
-pub(super) fn grids_through(first: Grid, blocks: &[SimBlock]) -> Result<Vec<Grid>> {
-    let mut grids = vec![first];
-    for block in blocks {
-        let next = block.conv1.output_grid(&grids[grids.len() - 1])?;
-        if !grids.contains(&next) {
-            grids.push(next);
-        }
-    }
-    Ok(grids)
-}
-
 impl SimBlock {
-    /// `[n, h, w, c_in]` on `grid` -> `[n, h / stride, w / stride, c_out]` and its grid.
-    pub fn forward(&self, x: Tensor<4>, frames: &Frames, grid: &Grid) -> Result<(Tensor<4>, Grid)> {
-        let taps = self.conv1.taps(frames, grid)?;
+    /// `[n, h, w, c_in]` -> `[n, h / stride, w / stride, c_out]`, gated.
+    pub fn forward(&self, input: FeatureMap, frames: &Frames) -> Result<FeatureMap> {
+        let FeatureMap { values: x, grid } = input;
+        let taps = self.conv1.taps(frames, &grid)?;
         let out = *taps.output_grid();
         let mask = frames.mask(&out)?;
         // [n, h, w, c_in] -> [n, h / stride, w / stride, c_out]
-        let y = self.conv1.forward(x.clone(), &taps)?;
+        let y = self.conv1.convolve(x.clone(), &taps)?;
         let y = self.norm1.forward(y, &mask)?;
         let y = match &self.dropout {
             Some(dropout) => dropout.forward(y),
             None => y,
         };
-        let y = self.conv2.forward(y, &self.conv2.taps(frames, &out)?)?;
+        let y = self.conv2.convolve(y, &self.conv2.taps(frames, &out)?)?;
         let x = match &self.shortcut {
             None => x,
             Some(Shortcut { conv, norm }) => {
                 let ungated = Mask { gate: None, ..mask.clone() };
-                norm.forward(conv.forward(x, &conv.taps(frames, grid)?)?, &ungated)?
+                norm.forward(conv.convolve(x, &conv.taps(frames, &grid)?)?, &ungated)?
             }
         };
-        Ok((self.norm2.forward_residual(y, x, &mask)?, out))
+        Ok(FeatureMap { values: self.norm2.forward_residual(y, x, &mask)?, grid: out })
     }
 }

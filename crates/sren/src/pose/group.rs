@@ -1,28 +1,39 @@
-//! What a network follows: rotations, scalings, both, or neither.
+//! The equivariance group of a network: rotations, scalings, both, or neither.
 
 use burn::config::Config;
 use sren_kernels::PoseField;
 
 use crate::error::{Error, Result};
 
-/// The transforms of the image that the frames follow. The same network, trained with another
-/// choice, is the paper's SO(2)-Conv (`Rotation`), R*-Conv (`Scale`), SREN (`Similarity`) or the
-/// plain CNN (`None`).
+/// The transforms of the image under which features are equivariant. The same network with another
+/// group is the paper's SO(2)-Conv (`Rotation`), R*-Conv (`Scale`), SREN (`Similarity`) or the plain
+/// CNN (`None`).
+///
+/// ```
+/// use sren::Equivariance;
+///
+/// let group: Equivariance = "so2".parse()?;
+/// assert!(group.includes_rotation() && !group.includes_scale());
+/// # Ok::<(), sren::Error>(())
+/// ```
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
 pub enum Equivariance {
-    /// Neither: every frame is the image's own. A plain convolution.
+    /// Translations only: every frame is the image's own. A plain convolution.
     None,
-    /// Angles are followed; neighbouring taps are one grid step apart.
+    /// Rotations: frames have the local orientation; neighbouring taps are one grid step apart.
     Rotation,
-    /// Scales are followed; the taps stand upright.
+    /// Scalings: frames have the local scale; taps stand upright.
     Scale,
-    /// Angles and scales are followed.
+    /// Rotations and scalings.
     Similarity,
 }
 
 impl Equivariance {
-    /// `field` with what is not followed frozen.
-    pub fn freeze(self, field: PoseField) -> Result<PoseField> {
+    /// All groups.
+    pub const ALL: [Self; 4] = [Self::None, Self::Rotation, Self::Scale, Self::Similarity];
+
+    /// `field` with scale 1 or angle 0 where the group does not include them.
+    pub fn restrict(self, field: PoseField) -> Result<PoseField> {
         Ok(match self {
             Self::None => field.with_scale(1.0)?.without_angle(),
             Self::Rotation => field.with_scale(1.0)?,
@@ -31,19 +42,16 @@ impl Equivariance {
         })
     }
 
-    /// Whether tap distances follow the image's scale. Where they do not, a layer's kappa has
-    /// nothing to act on and taps are one grid step apart.
-    pub fn follows_scale(self) -> bool {
+    /// Whether tap spacing follows the local scale. Otherwise kappa has no effect and taps are one
+    /// grid step apart.
+    pub fn includes_scale(self) -> bool {
         matches!(self, Self::Scale | Self::Similarity)
     }
 
-    /// Whether frames turn with the image.
-    pub fn follows_rotation(self) -> bool {
+    /// Whether frames rotate with the image.
+    pub fn includes_rotation(self) -> bool {
         matches!(self, Self::Rotation | Self::Similarity)
     }
-
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::None, Self::Rotation, Self::Scale, Self::Similarity];
 
     /// The name on the command line: cnn, so2, scale or sren.
     pub fn name(self) -> &'static str {

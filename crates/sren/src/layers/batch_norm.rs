@@ -1,7 +1,5 @@
 //! Batch norm over the active positions as a layer.
 
-use std::sync::Arc;
-
 use burn::backend::Dispatch;
 use burn::config::Config;
 use burn::module::{
@@ -10,7 +8,9 @@ use burn::module::{
 use burn::tensor::{Device, Tensor, TensorData, activation};
 use sren_kernels::norm::BatchNorm;
 
-use crate::conv::check_input;
+use super::feature_map::check_values;
+use super::mask::Mask;
+use super::simconv::check_parameter;
 use crate::error::{Error, Result};
 use crate::ops::{InferencePlan, NormInference, NormPlan, SimilarityOps};
 
@@ -31,8 +31,8 @@ pub struct MaskedBatchNormConfig {
 }
 
 /// `gate relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual)`, channels last; gate,
-/// ReLU and residual are options. With a list of active positions the statistics are theirs, and all other
-/// positions of the output are exactly zero. Made by [`MaskedBatchNormConfig`].
+/// ReLU and residual are optional. With a list of active positions the statistics are theirs, and all
+/// other positions of the output are exactly zero. Made by [`MaskedBatchNormConfig`].
 ///
 /// Like Burn's own batch norm it normalises by the batch on an autodiff device, unless frozen, and
 /// by the running averages elsewhere.
@@ -79,16 +79,6 @@ impl MaskedBatchNormConfig {
     }
 }
 
-/// Which positions count, and how much. The default: all, the same.
-/// [`Frames::mask`](crate::Frames::mask) has that of a batch of images.
-#[derive(Debug, Clone, Default)]
-pub struct Mask {
-    /// The positions that count, numbered through `[n, h, w]`, ascending; without a list, all.
-    pub active: Option<Arc<[u32]>>,
-    /// Factor of each position, `[n, h, w]`, 0 or greater.
-    pub gate: Option<Arc<[f32]>>,
-}
-
 impl MaskedBatchNorm {
     /// Normalises `[n, h, w, c]` over the active positions of `mask`, then gates.
     pub fn forward(&self, input: Tensor<4>, mask: &Mask) -> Result<Tensor<4>> {
@@ -114,14 +104,17 @@ impl MaskedBatchNorm {
         const OPERATION: &str = "MaskedBatchNorm::forward";
         let [channels] = self.gamma.dims();
         let [n, h, w, _] = input.dims();
-        check_input(OPERATION, &input, [n, h, w, channels])?;
+        check_values(OPERATION, &input, [n, h, w, channels])?;
         if let Some(residual) = &residual {
-            check_input(OPERATION, residual, input.dims())?;
+            check_values(OPERATION, residual, input.dims())?;
         }
-        check_mask(OPERATION, mask, n * h * w)?;
+        mask.check(OPERATION, n * h * w)?;
+        let device = input.device();
+        check_parameter(OPERATION, "gamma", &self.gamma, [channels], &device)?;
+        check_parameter(OPERATION, "beta", &self.beta, [channels], &device)?;
         let norm = BatchNorm::new(channels, self.epsilon as f32, self.relu)?;
         let plan = NormPlan { norm, relu: self.relu, mask: mask.clone() };
-        if !input.device().is_autodiff() {
+        if !device.is_autodiff() {
             return Ok(self.infer(input, residual, plan));
         }
         if !self.training.is_enabled() {
@@ -206,25 +199,6 @@ impl MaskedBatchNorm {
         };
         output * Tensor::from_data(TensorData::new(factors, [n, h, w, 1]), &device)
     }
-}
-
-/// Refuses a list that does not name positions below `positions` in ascending order, and a gate of
-/// another length.
-fn check_mask(operation: &'static str, mask: &Mask, positions: usize) -> Result<()> {
-    if let Some(gate) = &mask.gate
-        && gate.len() != positions
-    {
-        let expected = format!("a gate of {positions} positions");
-        return Err(Error::shape(operation, expected, gate.len().to_string()));
-    }
-    let Some(list) = &mask.active else { return Ok(()) };
-    let ascending = list.windows(2).all(|pair| pair[0] < pair[1]);
-    let last = list.last().copied();
-    if ascending && last.is_none_or(|last| (last as usize) < positions) {
-        return Ok(());
-    }
-    let expected = format!("active positions ascending and below {positions}");
-    Err(Error::shape(operation, expected, format!("{} up to {last:?}", list.len())))
 }
 
 impl ModuleDisplay for MaskedBatchNorm {

@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use burn::config::Config;
 use burn::tensor::Tensor;
-use sren_kernels::KernelError;
-pub use sren_kernels::pose::{Images, PosePlan};
-pub use sren_math::{Gate, Pose, PoseParams, PoseReading, PoseSpec, PoseTemplate, Ramp};
+use sren_kernels::pose::{Images, PosePlan};
+use sren_kernels::{KernelError, PoseField};
+use sren_math::{Gate, Grid, PoseParams, PoseSpec, PoseTemplate, Ramp};
 
-use crate::equivariance::Equivariance;
+use super::frames::Frames;
+use super::group::Equivariance;
 use crate::error::{Error, Result};
-use crate::frames::Frames;
-use crate::{Grid, PoseField};
 
 /// Configuration of a [`PoseEstimator`]. Lengths are in pixels of the image; the defaults suit
 /// digits of 56 and photographs of 64 to 128 pixels.
@@ -41,7 +40,7 @@ pub struct PoseEstimatorConfig {
     /// Scale weight of the template; 2 is the paper's literal form.
     #[config(default = -0.25)]
     pub q: f64,
-    /// Number J of best poses kept a position.
+    /// Number J of best poses per position.
     #[config(default = 1)]
     pub poses: usize,
     /// Exponent p of their weights.
@@ -59,8 +58,8 @@ pub struct PoseEstimatorConfig {
 }
 
 impl PoseEstimatorConfig {
-    /// The same for images `factor` times as large: scales, as finely as before, up to `factor` times
-    /// the largest. The smallest stays, for it is the pixels'.
+    /// The same for images `factor` times as large: the largest scale grows by `factor`, sampled as
+    /// finely as before. The smallest stays: pixels do not grow.
     pub fn enlarged(&self, factor: f64) -> Self {
         let more = |count: usize, [low, high]: [f64; 2]| {
             let part = (factor * high / low).ln() / (high / low).ln();
@@ -97,8 +96,20 @@ impl PoseEstimatorConfig {
     }
 }
 
-/// Reads a local scale and orientation at every position of a grid. It has nothing to learn, and
-/// no gradient flows through it. Cheap to clone; what it prepares for a grid is kept.
+/// Estimates a local scale and orientation at every position of a grid. It has no parameters to
+/// learn, and no gradient flows through it. Cheap to clone; plans of grids are cached and shared.
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use sren::{Grid, PoseEstimatorConfig};
+///
+/// let images = Tensor::<4>::random([1, 40, 40, 1], Distribution::Default, &Device::flex());
+/// let poses = PoseEstimatorConfig::new().init()?;
+/// let every_second_pixel = Grid::pixels(40, 40).cell_centred(2)?;
+/// let field = &poses.fields(&images, &[every_second_pixel])?[0];
+/// assert!(field.scale().iter().all(|scale| *scale > 0.0));
+/// # Ok::<(), sren::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct PoseEstimator {
     spec: PoseSpec,
@@ -121,30 +132,23 @@ impl PoseEstimator {
         Ok(self.plan(grid)?.estimate(images)?)
     }
 
-    /// The frames of images `[n, h, w, c]`, channels last, for a network that computes on `grids`.
-    pub fn frames(
-        &self,
-        images: &Tensor<4>,
-        grids: &[Grid],
-        equivariance: Equivariance,
-    ) -> Result<Frames> {
-        if equivariance == Equivariance::None {
-            return Frames::plain(grids, images.dims()[0]);
+    /// The frames of images `[n, h, w, c]`, channels last. Each grid's poses are estimated when a
+    /// layer first needs them; with [`Equivariance::None`] nothing is estimated.
+    pub fn frames(&self, images: &Tensor<4>, group: Equivariance) -> Result<Frames> {
+        if group == Equivariance::None {
+            return Ok(Frames::plain(images.dims()[0]));
         }
-        Frames::new(self.fields(images, grids)?, equivariance)
+        Ok(Frames::estimated(self.clone(), ImageBatch::read(images)?, group))
     }
 
     /// The pose fields of images `[n, h, w, c]` on each of `grids`.
     pub fn fields(&self, images: &Tensor<4>, grids: &[Grid]) -> Result<Vec<PoseField>> {
-        let [n, h, w, c] = images.dims();
-        let data = images.to_data().try_into_vec::<f32>().map_err(|e| {
-            Error::shape("PoseEstimator::fields", "a tensor of f32", format!("{e:?}"))
-        })?;
-        let images = Images::new(&data, n, h, w, c)?;
+        let images = ImageBatch::read(images)?;
+        let images = images.view()?;
         grids.iter().map(|grid| self.field(&images, grid)).collect()
     }
 
-    /// What is prepared for `grid`, made when first asked for.
+    /// The precomputed plan for `grid`, cached.
     fn plan(&self, grid: &Grid) -> Result<Arc<PosePlan>, KernelError> {
         let mut plans = self.plans.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(plan) = plans.iter().find(|plan| plan.grid() == grid) {
@@ -153,6 +157,34 @@ impl PoseEstimator {
         let plan = Arc::new(PosePlan::new(self.spec.clone(), *grid)?);
         plans.push(plan.clone());
         Ok(plan)
+    }
+}
+
+/// The pixels of a batch of images, read from a tensor.
+#[derive(Debug)]
+pub(super) struct ImageBatch {
+    pixels: Vec<f32>,
+    shape: [usize; 4],
+}
+
+impl ImageBatch {
+    fn read(images: &Tensor<4>) -> Result<Self> {
+        let pixels = images
+            .to_data()
+            .try_into_vec::<f32>()
+            .map_err(|e| Error::shape("PoseEstimator", "images of f32", format!("{e:?}")))?;
+        let batch = Self { pixels, shape: images.dims() };
+        batch.view()?;
+        Ok(batch)
+    }
+
+    pub(super) fn batch(&self) -> usize {
+        self.shape[0]
+    }
+
+    pub(super) fn view(&self) -> Result<Images<'_>> {
+        let [n, h, w, c] = self.shape;
+        Ok(Images::new(&self.pixels, n, h, w, c)?)
     }
 }
 

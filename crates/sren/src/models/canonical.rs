@@ -1,0 +1,206 @@
+//! Canonicalisation: a plain network sees the image rotated upright. Not in the paper.
+//!
+//! Local frames lose how the parts of an object lie to each other. A plain network does not, but
+//! must see the object upright. So a classifier in local frames gives the posterior over the
+//! orientations of the image, and a plain branch of the same layout sees the image rotated back:
+//!
+//! ```text
+//! ln p(class) = (1 - weight) ln p1(class) + weight ln (sum over rotations of p1(rotation) p2(class, image rotated))
+//! ```
+//! Rotating the image by a step shifts the posterior by one, and the branch sees the same.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::tensor::activation::{log_softmax, softmax};
+use burn::tensor::{Tensor, TensorData};
+use rayon::prelude::*;
+use sren_math::{About, Image, Interpolation, Similarity, border_mean, warp};
+
+use super::classifier::Classifier;
+use super::heads::{Head, marginalise, orientation_posterior};
+use crate::error::{Error, Result};
+use crate::pose::Frames;
+
+const OPERATION: &str = "CanonicalConfig";
+/// Orientations less probable than this are not canonicalised.
+const UNLIKELY: f32 = 0.05;
+
+/// Configuration of a [`Canonicalised`] classifier. The branch has the layers of the classifier.
+#[derive(Config, Debug)]
+pub struct CanonicalConfig {
+    /// Most rotations of an image that the branch sees.
+    pub rotations: usize,
+    /// Weight of the branch beside the classifier, 0 to 1.
+    pub weight: f64,
+}
+
+impl CanonicalConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        if self.rotations == 0 || self.rotations > 360 {
+            let got = self.rotations.to_string();
+            return Err(Error::shape(OPERATION, "1 to 360 rotations", got));
+        }
+        if !(0.0..=1.0).contains(&self.weight) {
+            return Err(Error::shape(OPERATION, "a weight in 0..=1", self.weight.to_string()));
+        }
+        Ok(())
+    }
+}
+
+/// A classifier in local frames and a plain branch that sees the image rotated upright.
+#[derive(Module, Debug)]
+pub struct Canonicalised {
+    /// In local frames.
+    pub classifier: Classifier,
+    /// The plain branch.
+    pub branch: Classifier,
+    rotations: usize,
+    weight: f64,
+}
+
+/// An image of the batch, a rotation in radians, and the probability that it makes the image upright.
+struct View {
+    image: usize,
+    angle: f64,
+    probability: f32,
+}
+
+impl Canonicalised {
+    /// `classifier` with a plain `branch`.
+    pub fn new(
+        classifier: Classifier,
+        branch: Classifier,
+        config: &CanonicalConfig,
+    ) -> Result<Self> {
+        config.check()?;
+        let CanonicalConfig { rotations, weight } = *config;
+        Ok(Self { classifier, branch, rotations, weight })
+    }
+
+    /// Images `[n, h, w, c]` -> logits `[n, classes]`.
+    pub fn forward_in(&self, images: Tensor<4>, frames: &Frames) -> Result<Tensor<2>> {
+        let prior = self.classifier.head.upright_prior();
+        let scores = self.classifier.scores_in(images.clone(), frames)?;
+        let first = marginalise(scores.clone(), prior);
+        let second = self.forward_branch(&images, &orientation_posterior(scores, prior))?;
+        Ok(self.combine(first, second))
+    }
+
+    /// Logits `[n, classes]` of classifier and branch -> logarithms of their weighted geometric mean.
+    pub fn combine(&self, classifier: Tensor<2>, branch: Tensor<2>) -> Tensor<2> {
+        let (classifier, branch) = (log_softmax(classifier, 1), log_softmax(branch, 1));
+        classifier.mul_scalar(1.0 - self.weight) + branch.mul_scalar(self.weight)
+    }
+
+    /// Logits `[n, classes]` of images `[n, h, w, c]`, each rotated upright by the likeliest
+    /// orientations of `posterior` `[n, orientations]`. No gradient flows through the choice.
+    fn forward_branch(&self, images: &Tensor<4>, posterior: &Tensor<2>) -> Result<Tensor<2>> {
+        let ([n, h, w, c], [_, orientations]) = (images.dims(), posterior.dims());
+        let posterior = read(posterior.clone().into_data())?;
+        let angle = |step: usize| std::f64::consts::TAU * step as f64 / orientations as f64;
+        let views: Vec<View> = posterior
+            .chunks_exact(orientations)
+            .enumerate()
+            .flat_map(|(image, posterior)| {
+                let likeliest = likeliest(posterior, self.rotations).into_iter();
+                likeliest.map(move |(step, probability)| View {
+                    image,
+                    angle: angle(step),
+                    probability,
+                })
+            })
+            .collect();
+        let pixels = read(images.to_data())?;
+        let size = h * w * c;
+        let upright = views.par_iter().map(|view| {
+            let image = pixels[view.image * size..][..size].to_vec();
+            rotated(Image::new(h, w, c, image)?, view.angle)
+        });
+        let upright = upright.collect::<Result<Vec<_>>>()?.concat();
+        let mut share = vec![0.0f32; n * views.len()];
+        for (at, view) in views.iter().enumerate() {
+            share[view.image * views.len() + at] = view.probability;
+        }
+        let device = images.device();
+        let upright = TensorData::new(upright, [views.len(), h, w, c]);
+        // [views, h, w, c] -> [views, classes]
+        let logits = self.branch.forward(Tensor::from_data(upright, &device))?;
+        let share = Tensor::<2>::from_data(TensorData::new(share, [n, views.len()]), &device);
+        // [n, views] x [views, classes]
+        Ok(share.matmul(softmax(logits, 1)).add_scalar(f32::MIN_POSITIVE).log())
+    }
+}
+
+fn read(data: TensorData) -> Result<Vec<f32>> {
+    data.try_into_vec::<f32>()
+        .map_err(|e| Error::shape("Canonicalised", "values of f32", format!("{e:?}")))
+}
+
+/// Up to `count` peaks of a posterior over the orientations of a circle, each with the probability of
+/// its neighbours, none below `UNLIKELY`; normalised.
+fn likeliest(posterior: &[f32], count: usize) -> Vec<(usize, f32)> {
+    let steps = posterior.len();
+    if steps < 3 {
+        return vec![(0, 1.0)];
+    }
+    let near = |step: usize| [step + steps - 1, step, step + 1].map(|step| step % steps);
+    let mut peaks: Vec<f32> =
+        (0..steps).map(|step| near(step).iter().map(|near| posterior[*near]).sum()).collect();
+    let mut found: Vec<(usize, f32)> = Vec::new();
+    while found.len() < count {
+        let best = (0..steps).max_by(|a, b| peaks[*a].total_cmp(&peaks[*b])).unwrap_or(0);
+        if !found.is_empty() && peaks[best] < UNLIKELY {
+            break;
+        }
+        found.push((best, peaks[best]));
+        // What shares an orientation with this peak is no other peak.
+        for away in 0..steps.min(5) {
+            peaks[(best + steps + away - steps.min(5) / 2) % steps] = 0.0;
+        }
+    }
+    let sum: f32 = found.iter().map(|(_, probability)| probability).sum();
+    // NaN stays NaN: a broken network must not go unnoticed.
+    found.iter_mut().for_each(|(_, probability)| *probability /= sum);
+    found
+}
+
+/// The image rotated about its centre; what comes in from outside has the mean colour of its border.
+fn rotated(image: Image, angle: f64) -> Result<Vec<f32>> {
+    if angle == 0.0 {
+        return Ok(image.data().to_vec());
+    }
+    let (h, w, c) = (image.height(), image.width(), image.channels());
+    let border: Vec<f32> = (0..c)
+        .map(|channel| {
+            let plane: Vec<f32> = image.data().iter().skip(channel).step_by(c).copied().collect();
+            border_mean(&plane, h, w) as f32
+        })
+        .collect();
+    let level = |data: &[f32], sign: f32| -> Vec<f32> {
+        data.iter().zip(border.iter().cycle()).map(|(value, mean)| value + sign * mean).collect()
+    };
+    let image = Image::new(h, w, c, level(image.data(), -1.0))?;
+    let rotation = Similarity::new(1.0, angle, [0.0; 2])?;
+    let rotated = warp(&image, &rotation, About::Centre, Interpolation::Cubic);
+    Ok(level(rotated.data(), 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_likeliest_orientations_are_peaks_around_the_circle() {
+        let mut posterior = [0.0; 24];
+        // 23 has both its neighbours, 8 stands alone, 15 is unlikely.
+        (posterior[22], posterior[23], posterior[0]) = (0.1, 0.3, 0.2);
+        (posterior[8], posterior[15]) = (0.36, 0.04);
+        let found = likeliest(&posterior, 3);
+        assert_eq!(found.iter().map(|(step, _)| *step).collect::<Vec<_>>()[0], 23);
+        assert!([7, 8, 9].contains(&found[1].0) && found.len() == 2, "{found:?}");
+        assert!((found[0].1 - 0.6 / 0.96).abs() < 1e-6 && (found[1].1 - 0.36 / 0.96).abs() < 1e-6);
+        assert_eq!(likeliest(&posterior, 1), [(23, 1.0)]);
+        assert_eq!(likeliest(&[1.0], 2), [(0, 1.0)]);
+        assert_eq!(likeliest(&[0.1, 0.2, 0.3, 0.4], 4).len(), 1);
+    }
+}

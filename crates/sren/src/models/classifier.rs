@@ -1,0 +1,95 @@
+//! A classifier: one backbone, one head, and the estimator of the frames they share.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use sren_math::Grid;
+
+use super::backbone::{AnyBackbone, Backbone};
+use super::heads::{AnyHead, Head, marginalise};
+use crate::error::{Error, Result};
+use crate::layers::FeatureMap;
+use crate::pose::{Equivariance, Frames, PoseEstimator, PoseField};
+
+/// Backbone and head. Poses are estimated once, from the images, and shared by all layers. Made by
+/// [`NetworkConfig`](super::NetworkConfig).
+#[derive(Module, Debug)]
+pub struct Classifier {
+    /// From images to features.
+    pub backbone: AnyBackbone,
+    /// From features to scores.
+    pub head: AnyHead,
+    #[module(skip)]
+    pub(super) poses: PoseEstimator,
+    #[module(skip)]
+    pub(super) equivariance: Equivariance,
+    pub(super) active_only: bool,
+    pub(super) image_channels: usize,
+}
+
+impl Classifier {
+    /// The equivariance group.
+    pub fn equivariance(&self) -> Equivariance {
+        self.equivariance
+    }
+
+    /// The local frames of images `[n, h, w, c]`.
+    pub fn frames(&self, images: &Tensor<4>) -> Result<Frames> {
+        self.frames_of(self.pose_fields(images)?)
+    }
+
+    /// The pose fields of images `[n, h, w, c]` on every grid of the backbone.
+    pub fn pose_fields(&self, images: &Tensor<4>) -> Result<Vec<PoseField>> {
+        let [n, h, w, c] = images.dims();
+        if c != self.image_channels {
+            let expected = format!("images of {} channels", self.image_channels);
+            return Err(Error::shape("Classifier", expected, c.to_string()));
+        }
+        let grids = self.backbone.grids(&Grid::pixels(h, w))?;
+        if self.is_plain() {
+            return Ok(grids.iter().map(|grid| PoseField::identity(*grid, n)).collect());
+        }
+        self.poses.fields(images, &grids)
+    }
+
+    /// The frames that the classifier computes in, from the pose field of each grid.
+    pub fn frames_of(&self, fields: Vec<PoseField>) -> Result<Frames> {
+        let frames = Frames::new(fields, self.equivariance)?;
+        Ok(frames.with_active_only(self.computes_active_only()))
+    }
+
+    /// Whether only positions that have a pose are computed.
+    pub fn computes_active_only(&self) -> bool {
+        self.active_only && !self.is_plain()
+    }
+
+    /// Whether it is a plain CNN, which needs no poses.
+    fn is_plain(&self) -> bool {
+        self.equivariance == Equivariance::None && !self.backbone.needs_poses()
+    }
+
+    /// The equivariant feature maps of all layers by name, first to last.
+    pub fn feature_maps(
+        &self,
+        images: Tensor<4>,
+        frames: &Frames,
+    ) -> Result<Vec<(String, FeatureMap)>> {
+        self.backbone.feature_maps(images, frames)
+    }
+
+    /// Images `[n, h, w, c]` -> scores `[n, orientations, classes]`; see [`Head::forward`].
+    pub fn scores_in(&self, images: Tensor<4>, frames: &Frames) -> Result<Tensor<3>> {
+        self.head.forward(&self.backbone.forward(images, frames)?, frames)
+    }
+
+    /// Images `[n, h, w, c]` -> logits `[n, classes]`.
+    pub fn forward(&self, images: Tensor<4>) -> Result<Tensor<2>> {
+        let frames = self.frames(&images)?;
+        self.forward_in(images, &frames)
+    }
+
+    /// [`forward`](Self::forward) in given frames.
+    pub fn forward_in(&self, images: Tensor<4>, frames: &Frames) -> Result<Tensor<2>> {
+        let scores = self.scores_in(images, frames)?;
+        Ok(marginalise(scores, self.head.upright_prior()))
+    }
+}

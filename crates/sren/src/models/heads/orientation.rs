@@ -1,0 +1,321 @@
+//! The orientation head: scores every class for every orientation of the image. Not in the paper.
+//!
+//! Mean and maximum over all positions lose where positions lie and how their frames are rotated
+//! against each other. The moments of the features f keep it:
+//!
+//! ```text
+//! z_mk = mean of f(x) d(x)^m e^(i k Gamma(x)),   d(x) = (x - centre) / extent, a complex number
+//! ```
+//! They rotate with the image, m + k times as fast. Two layers see them rotated by every step of a
+//! circle and give each class a score for each orientation, `l(orientation, class)`. Rotating the
+//! image by a step shifts the rows of `l` by one, so `sum over orientations of exp l` does not
+//! change: marginalised over orientations, the score is invariant. The orientation of training
+//! images is known, which tells the network their row. A prior for upright trades some invariance
+//! for what is known of images that are seldom rotated.
+
+use std::f32::consts::TAU;
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::{Dropout, Linear, LinearConfig};
+use burn::tensor::activation::{relu, softmax};
+use burn::tensor::{Device, Tensor, TensorData};
+use num_complex::Complex32;
+use sren_kernels::PoseField;
+
+use super::Head;
+use super::pooled::Pool;
+use crate::error::{Error, Result};
+use crate::layers::FeatureMap;
+use crate::models::dropout;
+use crate::models::geometry::Geometry;
+use crate::pose::{Equivariance, Frames};
+
+const OPERATION: &str = "OrientationHeadConfig";
+
+/// The moments: powers m of the offset from the centre and k of the frame's direction. A head takes
+/// the first few.
+const MOMENTS: [[i32; 2]; 7] = [[0, 1], [0, 2], [1, 0], [0, 3], [2, 0], [1, 1], [1, -1]];
+
+/// Keeps means over no positions finite.
+const EPSILON: f32 = 1e-3;
+
+/// Configuration of an [`OrientationHead`].
+#[derive(Config, Debug)]
+pub struct OrientationHeadConfig {
+    /// Number of orientations, a multiple of 4, so that a right angle is one of them.
+    pub orientations: usize,
+    /// Channels of the hidden layer.
+    pub hidden: usize,
+    /// Moments of every feature, 1 to 7.
+    #[config(default = 3)]
+    pub moments: usize,
+    /// The prior probability that an image is upright, below 1; the rest is spread over all
+    /// orientations. With 0 the answer is invariant.
+    #[config(default = 0.0)]
+    pub upright_prior: f64,
+    /// The pool beside the moments.
+    #[config(default = "Pool::Mean")]
+    pub pool: Pool,
+    /// Dropout of the hidden layer, 0 to below 1.
+    #[config(default = 0.0)]
+    pub dropout: f64,
+}
+
+/// Scores classes and orientations from pooled features and their moments. Made by
+/// [`OrientationHeadConfig`].
+#[derive(Module, Debug)]
+pub struct OrientationHead {
+    /// From the pooled features to the hidden layer.
+    pub pooled: Linear,
+    /// From the rotated moments to the hidden layer.
+    pub moments: Linear,
+    /// Before the last layer.
+    pub dropout: Option<Dropout>,
+    /// From the hidden layer to classes.
+    pub linear: Linear,
+    #[module(skip)]
+    pool: Pool,
+    orientations: usize,
+    moment_count: usize,
+    upright_prior: f64,
+}
+
+impl OrientationHeadConfig {
+    /// A new head for features of `channels` channels.
+    pub fn init(
+        &self,
+        channels: usize,
+        classes: usize,
+        device: &Device,
+    ) -> Result<OrientationHead> {
+        self.check()?;
+        let moments = LinearConfig::new(2 * self.moments * channels, self.hidden).with_bias(false);
+        Ok(OrientationHead {
+            pooled: LinearConfig::new(self.pool.width(channels), self.hidden).init(device),
+            moments: moments.init(device),
+            dropout: dropout(self.dropout, OPERATION)?,
+            linear: LinearConfig::new(self.hidden, classes).init(device),
+            pool: self.pool,
+            orientations: self.orientations,
+            moment_count: self.moments,
+            upright_prior: self.upright_prior,
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        let count = self.orientations;
+        if count == 0 || count > 360 || !count.is_multiple_of(4) {
+            let expected = "orientations a multiple of 4, at most 360";
+            return Err(Error::shape(OPERATION, expected, count.to_string()));
+        }
+        if !(0.0..1.0).contains(&self.upright_prior) {
+            let expected = "an upright prior in 0..1";
+            return Err(Error::shape(OPERATION, expected, self.upright_prior.to_string()));
+        }
+        if !(1..=MOMENTS.len()).contains(&self.moments) {
+            let expected = format!("1 to {} moments", MOMENTS.len());
+            return Err(Error::shape(OPERATION, expected, self.moments.to_string()));
+        }
+        Ok(())
+    }
+
+    /// Adds its layers to `geometry`.
+    pub(super) fn trace(
+        &self,
+        classes: usize,
+        group: Equivariance,
+        geometry: &mut Geometry,
+    ) -> Result<()> {
+        self.check()?;
+        let rows = if group.includes_rotation() { self.orientations } else { 1 };
+        let (channels, hidden) = (geometry.channels(), self.hidden);
+        let (pooled, moments) =
+            (self.pool.width(channels), channels.saturating_mul(2 * self.moments));
+        let inputs = pooled.saturating_add(moments).saturating_add(1);
+        // Both parts of a moment are multiplied with both parts of a weight, then rotated.
+        let work = pooled
+            .saturating_add(moments.saturating_mul(2))
+            .saturating_add(2 * self.moments * rows);
+        geometry.push(
+            "head.hidden".into(),
+            [1, rows, hidden],
+            inputs.saturating_mul(hidden),
+            work.saturating_mul(hidden),
+        )?;
+        let weights = hidden.saturating_mul(classes);
+        geometry.push(
+            "head.linear".into(),
+            [1, rows, classes],
+            weights.saturating_add(classes),
+            rows.saturating_mul(weights),
+        )
+    }
+}
+
+impl Head for OrientationHead {
+    fn forward(&self, features: &FeatureMap, frames: &Frames) -> Result<Tensor<3>> {
+        // [n, h, w, c] -> [n, width], [n, 2 moments, c] -> [n, orientations, hidden]
+        let pooled = self.pool.forward(features, frames)?;
+        let moments =
+            self.feature_moments(features.values.clone(), &*frames.field(&features.grid)?);
+        let hidden = self.hidden(pooled, moments, frames.equivariance());
+        let hidden = match &self.dropout {
+            Some(dropout) => dropout.forward(hidden),
+            None => hidden,
+        };
+        Ok(self.linear.forward(hidden))
+    }
+
+    fn upright_prior(&self) -> f64 {
+        self.upright_prior
+    }
+}
+
+impl OrientationHead {
+    /// Pooled features `[n, width]` and moments `[n, 2 moments, c]` -> `[n, orientations, hidden]`.
+    ///
+    /// With `W_x`, `W_y` for the parts of a pair z, rotated by a, the layer gives
+    /// `cos a (W_x z_x + W_y z_y) + sin a (W_y z_x - W_x z_y)`: two products per pair, not one per
+    /// orientation.
+    fn hidden(&self, pooled: Tensor<2>, moments: Tensor<3>, group: Equivariance) -> Tensor<3> {
+        let ([n, _, c], count) = (moments.dims(), self.moment_count);
+        let [_, hidden] = self.moments.weight.dims();
+        let rows = if group.includes_rotation() { self.orientations } else { 1 };
+        // [n, 2 moments, c] -> [moments, n, 2, c], as it is and rotated by a right angle
+        let upright = moments.reshape([n, count, 2, c]).swap_dims(0, 1);
+        let aside = Tensor::cat(
+            vec![upright.clone().narrow(2, 1, 1).neg(), upright.clone().narrow(2, 0, 1)],
+            2,
+        );
+        let both = [upright, aside].map(|moments| moments.reshape([count, n, 2 * c]));
+        let weight = self.moments.weight.val().reshape([count, 2 * c, hidden]);
+        // [moments, 2 n, 2 c] x [moments, 2 c, hidden] -> [n, 2 moments, hidden]
+        let parts = Tensor::cat(both.to_vec(), 1).matmul(weight);
+        let parts = parts.reshape([count, 2, n, hidden]).permute([2, 0, 1, 3]);
+        let parts = parts.reshape([n, 2 * count, hidden]);
+        // [n, orientations, 2 moments] x [n, 2 moments, hidden]
+        let circle = self.circle(rows, &parts.device()).expand([n, rows, 2 * count]);
+        let rotated = circle.matmul(parts);
+        let pooled = self.pooled.forward(pooled).unsqueeze_dim::<3>(1);
+        relu(rotated + pooled)
+    }
+
+    /// The moments of gated features `[n, h, w, c]` with the poses of `field`: `[n, 2 moments, c]`,
+    /// real and imaginary parts.
+    fn feature_moments(&self, features: Tensor<4>, field: &PoseField) -> Tensor<3> {
+        let [n, h, w, c] = features.dims();
+        let (area, parts) = (h * w, 2 * self.moment_count);
+        let mut weights = vec![0.0f32; n * parts * area];
+        for (image, weights) in weights.chunks_exact_mut(parts * area).enumerate() {
+            for (position, place) in places(field, image).into_iter().enumerate() {
+                for (moment, powers) in MOMENTS[..self.moment_count].iter().enumerate() {
+                    let factor = place.moment(*powers);
+                    weights[2 * moment * area + position] = factor.re;
+                    weights[(2 * moment + 1) * area + position] = factor.im;
+                }
+            }
+        }
+        let weights = TensorData::new(weights, [n, parts, area]);
+        let weights = Tensor::<3>::from_data(weights, &features.device());
+        // [n, 2 moments, h w] x [n, h w, c]
+        weights.matmul(features.reshape([n, area, c]))
+    }
+
+    /// Cosine and sine by which each of the first `count` orientations rotates each moment:
+    /// `[1, count, 2 moments]`.
+    fn circle(&self, count: usize, device: &Device) -> Tensor<3> {
+        let rotation = |step: usize| {
+            let angle = TAU * step as f32 / self.orientations as f32;
+            let moments = MOMENTS[..self.moment_count].iter();
+            moments.map(move |[m, k]| ((m + k) as f32 * angle).sin_cos())
+        };
+        let values = (0..count).flat_map(rotation).flat_map(|(sin, cos)| [cos, sin]);
+        let shape = [1, count, 2 * self.moment_count];
+        Tensor::from_data(TensorData::new(values.collect::<Vec<f32>>(), shape), device)
+    }
+}
+
+/// A position, as it enters the moments.
+struct Place<'a> {
+    /// Its weight in a mean over all positions.
+    weight: f32,
+    /// Its offset from their centre, in units of their extent.
+    offset: Complex32,
+    /// The directions of its frames, with their weights.
+    angles: &'a [f32],
+    weights: &'a [f32],
+}
+
+impl Place<'_> {
+    /// The factor of a feature at this position in moment (m, k).
+    fn moment(&self, [m, k]: [i32; 2]) -> Complex32 {
+        if self.weight == 0.0 {
+            return Complex32::ZERO;
+        }
+        let start = Complex32::new(self.weight, 0.0);
+        let offset = (0..m).fold(start, |power, _| power * self.offset);
+        let frames = self.angles.iter().zip(self.weights);
+        frames.fold(Complex32::ZERO, |sum, (angle, weight)| {
+            let (sin, cos) = (k as f32 * angle).sin_cos();
+            sum + offset * Complex32::new(weight * cos, weight * sin)
+        })
+    }
+}
+
+/// All positions of an image.
+fn places(field: &PoseField, image: usize) -> Vec<Place<'_>> {
+    let (grid, poses) = (field.grid(), field.poses());
+    let gate = &field.confidence()[image * grid.len()..][..grid.len()];
+    let sum = gate.iter().sum::<f32>() + EPSILON;
+    let point = |at: usize| grid.point(at / grid.width, at % grid.width).map(|x| x as f32);
+    let mean = |value: &dyn Fn([f32; 2]) -> f32| {
+        gate.iter().enumerate().map(|(at, gate)| gate * value(point(at))).sum::<f32>() / sum
+    };
+    let centre = [mean(&|[x, _]| x), mean(&|[_, y]| y)];
+    let extent = mean(&|[x, y]| (x - centre[0]).powi(2) + (y - centre[1]).powi(2)).sqrt() + EPSILON;
+    let place = |at: usize| {
+        let ([x, y], first) = (point(at), (image * grid.len() + at) * poses);
+        Place {
+            // The features are gated already.
+            weight: if gate[at] == 0.0 { 0.0 } else { 1.0 / sum },
+            offset: Complex32::new((x - centre[0]) / extent, (y - centre[1]) / extent),
+            angles: &field.angle()[first..][..poses],
+            weights: &field.weight()[first..][..poses],
+        }
+    };
+    (0..grid.len()).map(place).collect()
+}
+
+/// Scores `[n, orientations, classes]` -> scores of classes `[n, classes]`, marginalised over
+/// orientations: upright has the prior probability `upright_prior`, the rest is spread over all.
+pub fn marginalise(scores: Tensor<3>, upright_prior: f64) -> Tensor<2> {
+    let [n, orientations, classes] = scores.dims();
+    if orientations == 1 {
+        return scores.reshape([n, classes]);
+    }
+    let prior = prior(orientations, upright_prior, &scores.device());
+    // log-sum-exp, about the maximum
+    let top = scores.clone().max_dim(1).detach();
+    let sum = ((scores - top.clone()).exp() * prior).sum_dim(1);
+    (sum.log() + top).reshape([n, classes])
+}
+
+/// Scores `[n, orientations, classes]` -> posterior probability of each orientation,
+/// `[n, orientations]`, marginalised over classes.
+pub fn orientation_posterior(scores: Tensor<3>, upright_prior: f64) -> Tensor<2> {
+    let ([n, orientations, classes], device) = (scores.dims(), scores.device());
+    let joint = softmax(scores.reshape([n, orientations * classes]), 1);
+    let joint = joint.reshape([n, orientations, classes]);
+    let posterior = (joint * prior(orientations, upright_prior, &device)).sum_dim(2);
+    let posterior = posterior.reshape([n, orientations]);
+    posterior.clone() / posterior.sum_dim(1)
+}
+
+/// The prior of every orientation, `[1, orientations, 1]`.
+fn prior(orientations: usize, upright_prior: f64, device: &Device) -> Tensor<3> {
+    let any = (1.0 - upright_prior) / orientations as f64;
+    let mut prior = vec![any as f32; orientations];
+    prior[0] += upright_prior as f32;
+    Tensor::from_data(TensorData::new(prior, [1, orientations, 1]), device)
+}

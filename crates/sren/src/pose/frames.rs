@@ -1,0 +1,215 @@
+//! The local frames of a batch of images, as the layers of a network share them.
+//!
+//! ```text
+//! images -> pose field of each grid -> Frames -> tap tables -> layers
+//! ```
+//! A pose field is estimated when a layer first needs its grid; a tap table is built when a layer
+//! first needs it. Both are shared by all layers that need the same.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use burn::tensor::{Device, Tensor, TensorData};
+use sren_kernels::taps::active_positions;
+use sren_kernels::{PoseField, TapTable};
+use sren_math::Grid;
+
+use super::estimator::{ImageBatch, PoseEstimator};
+use super::group::Equivariance;
+use crate::error::{Error, Result};
+use crate::layers::Mask;
+
+const OPERATION: &str = "Frames";
+
+/// The frames of one batch: scale, angle and gate at every position of every grid that a network
+/// computes on. Made by [`PoseEstimator::frames`].
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use sren::{Equivariance, Grid, PoseEstimatorConfig};
+///
+/// let images = Tensor::<4>::random([1, 32, 32, 1], Distribution::Default, &Device::flex());
+/// let poses = PoseEstimatorConfig::new().init()?;
+/// let frames = poses.frames(&images, Equivariance::Similarity)?;
+/// let field = frames.field(&Grid::pixels(32, 32))?;
+/// assert_eq!(field.angle().len(), 32 * 32);
+/// # Ok::<(), sren::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Frames {
+    group: Equivariance,
+    active_only: bool,
+    batch: usize,
+    source: Source,
+    fields: Mutex<Vec<Arc<PoseField>>>,
+    tables: Mutex<Vec<(TapsKey, TapTable)>>,
+    masks: Mutex<Vec<(Grid, Mask)>>,
+}
+
+/// Where the pose field of a grid comes from that is not there yet.
+#[derive(Debug)]
+enum Source {
+    /// Nowhere: the fields are given.
+    Given,
+    /// Every pose is the identity.
+    Identity,
+    /// Estimated from the images.
+    Images(PoseEstimator, ImageBatch),
+}
+
+/// Everything but the poses that determines a tap table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct TapsKey {
+    input: Grid,
+    output: Grid,
+    kernel_size: usize,
+    kappa: f32,
+    relative_pose: bool,
+}
+
+impl Frames {
+    /// Frames from the pose fields of one batch, one for each grid, restricted to `group`.
+    pub fn new(fields: Vec<PoseField>, group: Equivariance) -> Result<Self> {
+        let Some(first) = fields.first() else {
+            return Err(Error::shape(OPERATION, "at least 1 pose field", "none"));
+        };
+        let batch = first.batch();
+        for (index, field) in fields.iter().enumerate() {
+            if field.batch() != batch {
+                let expected = format!("pose fields of {batch} images");
+                return Err(Error::shape(OPERATION, expected, field.batch().to_string()));
+            }
+            if fields[..index].iter().any(|other| other.grid() == field.grid()) {
+                let got = format!("two on {:?}", field.grid());
+                return Err(Error::shape(OPERATION, "one pose field for each grid", got));
+            }
+        }
+        let restrict = |field| group.restrict(field).map(Arc::new);
+        let fields = fields.into_iter().map(restrict).collect::<Result<_>>()?;
+        Ok(Self { fields: Mutex::new(fields), ..Self::from_source(Source::Given, batch, group) })
+    }
+
+    /// Frames of a plain CNN for `batch` images: every pose is the identity.
+    pub fn plain(batch: usize) -> Self {
+        Self::from_source(Source::Identity, batch, Equivariance::None)
+    }
+
+    /// Frames that `estimator` reads from `images`.
+    pub(super) fn estimated(
+        estimator: PoseEstimator,
+        images: ImageBatch,
+        group: Equivariance,
+    ) -> Self {
+        let batch = images.batch();
+        Self::from_source(Source::Images(estimator, images), batch, group)
+    }
+
+    fn from_source(source: Source, batch: usize, group: Equivariance) -> Self {
+        Self {
+            group,
+            active_only: false,
+            batch,
+            source,
+            fields: Mutex::default(),
+            tables: Mutex::default(),
+            masks: Mutex::default(),
+        }
+    }
+
+    /// Whether layers compute only at positions of confidence > 0 and give exact zeros elsewhere.
+    pub fn with_active_only(mut self, active_only: bool) -> Self {
+        self.active_only = active_only;
+        (self.tables, self.masks) = (Mutex::default(), Mutex::default());
+        self
+    }
+
+    /// Whether layers compute only at positions of confidence > 0.
+    pub fn active_only(&self) -> bool {
+        self.active_only
+    }
+
+    /// Number of images.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// The equivariance group.
+    pub fn equivariance(&self) -> Equivariance {
+        self.group
+    }
+
+    /// The pose field on `grid`. Returns an error if the frames were made from fields and none is on
+    /// this grid.
+    pub fn field(&self, grid: &Grid) -> Result<Arc<PoseField>> {
+        let mut fields = lock(&self.fields);
+        if let Some(field) = fields.iter().find(|field| field.grid() == grid) {
+            return Ok(field.clone());
+        }
+        let field = match &self.source {
+            Source::Given => {
+                let grids: Vec<_> = fields.iter().map(|field| *field.grid()).collect();
+                let (expected, got) = (format!("one of {grids:?}"), format!("{grid:?}"));
+                return Err(Error::shape("Frames::field", expected, got));
+            }
+            Source::Identity => PoseField::identity(*grid, self.batch),
+            Source::Images(estimator, images) => {
+                self.group.restrict(estimator.field(&images.view()?, grid)?)?
+            }
+        };
+        let field = Arc::new(field);
+        fields.push(field.clone());
+        Ok(field)
+    }
+
+    /// The confidence on `grid` as a gate `[n, h, w, 1]` to multiply features with.
+    pub fn gate(&self, grid: &Grid, device: &Device) -> Result<Tensor<4>> {
+        let field = self.field(grid)?;
+        let shape = [field.batch(), grid.height, grid.width, 1];
+        Ok(Tensor::from_data(TensorData::new(field.confidence().to_vec(), shape), device))
+    }
+
+    /// The positions of `grid` that count and, unless it is open everywhere, their gate.
+    pub fn mask(&self, grid: &Grid) -> Result<Mask> {
+        let mut masks = lock(&self.masks);
+        if let Some((_, mask)) = masks.iter().find(|(known, _)| known == grid) {
+            return Ok(mask.clone());
+        }
+        let field = self.field(grid)?;
+        let open = field.confidence().iter().all(|confidence| *confidence == 1.0);
+        let mask = Mask {
+            active: self.active_only.then(|| active_positions(&field)),
+            gate: (!open).then(|| field.confidence().into()),
+        };
+        masks.push((*grid, mask.clone()));
+        Ok(mask)
+    }
+
+    /// The taps of a layer that reads `input` and writes `output`. A relative-pose kernel also needs
+    /// the pose field of `input`.
+    pub fn taps(
+        &self,
+        input: &Grid,
+        output: &Grid,
+        kernel_size: usize,
+        kappa: f32,
+        relative_pose: bool,
+    ) -> Result<TapTable> {
+        let kappa = if self.group.includes_scale() { kappa } else { 1.0 };
+        let key = TapsKey { input: *input, output: *output, kernel_size, kappa, relative_pose };
+        let mut tables = lock(&self.tables);
+        if let Some((_, table)) = tables.iter().find(|(known, _)| *known == key) {
+            return Ok(table.clone());
+        }
+        let field = self.field(output)?;
+        let mut table = TapTable::new(&field, input, kernel_size, kappa, self.active_only)?;
+        if relative_pose {
+            table = table.with_input_poses(&*self.field(input)?)?;
+        }
+        tables.push((key, table.clone()));
+        Ok(table)
+    }
+}
+
+/// A cache stays valid if a thread panicked while it held the lock: entries are added whole.
+fn lock<T>(cache: &Mutex<T>) -> MutexGuard<'_, T> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
+}

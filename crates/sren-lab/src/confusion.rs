@@ -1,4 +1,4 @@
-//! Which class is taken for which.
+//! Confusion matrices.
 
 use burn::tensor::{Tensor, TensorData};
 use serde::Serialize;
@@ -10,14 +10,14 @@ use crate::error::{LabError, Result};
 use crate::evaluation::Accuracy;
 use crate::inference::inference_device;
 
-/// Images at a time: so few that their largest tensors are kept for the next ones when they are freed.
+/// Images per batch: so few that the allocator reuses the memory of their largest tensors.
 pub(crate) const BATCH: usize = 32;
 
-/// How often each class was told as each.
+/// How often each class is predicted as each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Confusion {
-    /// By true class, then by the class that was told.
+    /// By true class, then by predicted class.
     counts: Vec<Vec<usize>>,
 }
 
@@ -27,18 +27,18 @@ impl Confusion {
         Self { counts: vec![vec![0; classes]; classes] }
     }
 
-    /// Counts an image of class `truth` that was told as `told`.
-    pub fn count(&mut self, truth: usize, told: usize) -> Result<()> {
+    /// Counts an image of class `truth` that is predicted as `predicted`.
+    pub fn count(&mut self, truth: usize, predicted: usize) -> Result<()> {
         let classes = self.counts.len();
-        let place = self.counts.get_mut(truth).and_then(|row| row.get_mut(told));
+        let place = self.counts.get_mut(truth).and_then(|row| row.get_mut(predicted));
         *place.ok_or_else(|| {
             let expected = format!("classes below {classes}");
-            LabError::invalid("confusion", expected, format!("{truth} and {told}"))
+            LabError::invalid("confusion", expected, format!("{truth} and {predicted}"))
         })? += 1;
         Ok(())
     }
 
-    /// By true class, then by the class that was told.
+    /// By true class, then by predicted class.
     pub fn counts(&self) -> &[Vec<usize>] {
         &self.counts
     }
@@ -60,8 +60,8 @@ impl Confusion {
     }
 }
 
-/// What `network` takes the images `indices` for, each transformed as `transform` says. The network
-/// is one that does not train.
+/// The confusion matrix of `network`, in inference mode, on the images `indices`, each transformed by
+/// `transform`.
 pub fn confusion(
     network: &Network,
     images: &Dataset,
@@ -73,9 +73,9 @@ pub fn confusion(
     for indices in indices.chunks(BATCH) {
         let batch = images.batch(indices, &transform)?;
         let input = Tensor::from_data(TensorData::new(batch.images, batch.shape), &device);
-        let told = network.forward(input)?.argmax(1).into_data();
-        for (told, label) in told.iter::<i64>().zip(&batch.labels) {
-            found.count(*label as usize, usize::try_from(told).unwrap_or(usize::MAX))?;
+        let predicted = network.forward(input)?.argmax(1).into_data();
+        for (predicted, label) in predicted.iter::<i64>().zip(&batch.labels) {
+            found.count(*label as usize, usize::try_from(predicted).unwrap_or(usize::MAX))?;
         }
     }
     Ok(found)
@@ -86,10 +86,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_the_whole() {
+    fn accuracies_follow_from_the_counts() {
         let mut confusion = Confusion::new(3);
-        for (truth, told) in [(0, 0), (0, 1), (1, 1), (1, 1)] {
-            confusion.count(truth, told).unwrap();
+        for (truth, predicted) in [(0, 0), (0, 1), (1, 1), (1, 1)] {
+            confusion.count(truth, predicted).unwrap();
         }
         assert_eq!(confusion.accuracy(), Accuracy { accuracy: 75.0, n: 4 });
         assert_eq!(confusion.by_class(), [Some(50.0), Some(100.0), None]);

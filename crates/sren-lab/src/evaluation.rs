@@ -29,9 +29,9 @@ impl Accuracy {
 /// A network's accuracy on test sets, by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// What the network follows: sren, so2, scale or cnn.
+    /// The equivariance group: sren, so2, scale or cnn.
     pub model: String,
-    /// Whether it was trained on images turned and scaled a little (SREN+).
+    /// Whether it was trained with augmentation (SREN+).
     pub augmented: bool,
     /// Its learned values.
     pub parameters: usize,
@@ -39,7 +39,7 @@ pub struct Evaluation {
     pub sets: BTreeMap<String, Accuracy>,
 }
 
-/// The accuracy of `network` on the images `indices`, each transformed as `transform` says. The
+/// The accuracy of `network` on the images `indices`, each transformed by `transform`. The
 /// network is one that does not train.
 pub fn accuracy(
     network: &Network,
@@ -86,16 +86,16 @@ pub struct ClassAccuracy {
     pub all: Accuracy,
     /// Of each class, in per cent; none where there is no image.
     pub class_accuracy: Vec<Option<f64>>,
-    /// By true class, then by the class that was told.
+    /// By true class, then by predicted class.
     pub confusion: Confusion,
 }
 
 /// A network's accuracy on photographs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhotographEvaluation {
-    /// What the network follows: sren, so2, scale or cnn.
+    /// The equivariance group: sren, so2, scale or cnn.
     pub model: String,
-    /// Whether it was trained on images turned and scaled a little.
+    /// Whether it was trained with augmentation.
     pub augmented: bool,
     /// Its learned values.
     pub parameters: usize,

@@ -25,7 +25,7 @@ const HEAD: usize = 34;
 const FEATURES: f64 = 0.62;
 /// and that inputs are shown of: the image at its largest.
 const INPUTS: f64 = 0.8;
-/// Pixels between the positions of networks that can be shown at any.
+/// Pixels between the positions of networks with independent positions.
 const FINE: usize = 2;
 /// Arrows along a cell.
 const ARROWS: usize = 14;
@@ -33,7 +33,7 @@ const PAPER: Colour = [0.07, 0.08, 0.1];
 const INK: Colour = [0.93, 0.94, 0.95];
 const SOFT: Colour = [0.62, 0.66, 0.71];
 
-/// A network whose features are shown.
+/// A network to visualise.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
     /// What stands beside its rows.
@@ -44,8 +44,8 @@ pub struct Shown<'a> {
     pub config: &'a NetworkConfig,
 }
 
-/// The picture (PNG): a column a transform; the inputs that `view` gives for it, of one size, the
-/// frames of the first network that follows anything, then for each of `layers` a row a network.
+/// The picture (PNG): one column per transform; the inputs that `view` gives for it, of one size, the
+/// frames of the first equivariant network, then for each of `layers` one row per network.
 /// Without names, the first and the last layer.
 pub fn feature_picture(
     view: impl Fn(&Similarity) -> Result<Image>,
@@ -145,7 +145,7 @@ struct Map {
     values: Vec<f32>,
 }
 
-/// The network on a grid fine enough to look at, where its positions do not see each other.
+/// The network on a finer grid, where its positions are independent of each other.
 fn fine(shown: &Shown) -> Result<Network> {
     let (_, stride, _) = shown.config.backbone.sampling();
     let finer = match shown.config.backbone.has_independent_positions() {

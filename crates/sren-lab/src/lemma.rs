@@ -1,5 +1,5 @@
 //! The lemma that equivariance rests on, measured: for `g = L_T f` with T of scale s and angle
-//! alpha, the pose of g at `T x` is the pose of f at x, s times as large and turned by alpha.
+//! alpha, the pose of g at `T x` is the pose of f at x, s times as large and rotated by alpha.
 //!
 //! The field of f is read on its pixels by the fast estimator; g, where `T x` falls between
 //! pixels, by the reference in f64, which agrees with the fast one to 1e-4.
@@ -36,7 +36,7 @@ const PHOTOGRAPH_CANVAS: usize = 256;
 pub struct LemmaProtocol {
     /// Scales s are drawn uniformly from this range; angles from the whole circle.
     pub scales: Range<f64>,
-    /// Only pixels of at least this luminance are looked at.
+    /// Only pixels of at least this luminance are compared.
     pub min_luminance: f32,
     /// Positions drawn an image.
     pub positions: usize,
@@ -87,13 +87,13 @@ impl LemmaSubject {
 pub struct Lemma {
     /// The part of confident positions whose pose follows the image.
     pub ok: f64,
-    /// The part of all positions looked at that is confident.
+    /// The part of all compared positions that is confident.
     pub share: f64,
     /// Median error of the angle at confident positions, in degrees.
     pub median_angle_deg: f64,
     /// Median error of ln scale at confident positions.
     pub median_log_scale: f64,
-    /// Number of positions looked at.
+    /// Number of positions compared.
     pub n: usize,
 }
 

@@ -28,7 +28,7 @@ pub struct StabilityPoint {
 pub struct Stability {
     /// The run.
     pub run: String,
-    /// What the network follows.
+    /// The equivariance group.
     pub model: String,
     /// Test images for each point.
     pub images: usize,
@@ -38,7 +38,7 @@ pub struct Stability {
     pub scale: Vec<StabilityPoint>,
 }
 
-/// Evaluates `network`, of the run called `run`, on the test images `indices` turned and scaled.
+/// Evaluates `network`, of the run called `run`, on the test images `indices`, rotated and scaled.
 pub fn stability(
     run: &str,
     network: &Network,
@@ -60,7 +60,7 @@ pub fn stability(
     })
 }
 
-/// Accuracy against the angle, a line a run.
+/// Accuracy against the angle, one line per run.
 pub fn angle_chart(runs: &[Stability]) -> LineChart {
     chart(runs, "Accuracy against angle", "degrees", |run| {
         // The circle closes.
@@ -69,7 +69,7 @@ pub fn angle_chart(runs: &[Stability]) -> LineChart {
     })
 }
 
-/// Accuracy against the scale, a line a run.
+/// Accuracy against the scale, one line per run.
 pub fn scale_chart(runs: &[Stability]) -> LineChart {
     chart(runs, "Accuracy against scale", "scale", |run| {
         run.scale.iter().map(|p| [p.at, p.accuracy]).collect()

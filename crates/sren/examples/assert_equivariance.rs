@@ -1,7 +1,7 @@
-//! Asserts, as a test would, that a model's features turn and grow with the image.
+//! Asserts, as a test would, that a model's features rotate and grow with the image.
 use burn::tensor::{Device, Tensor, TensorData};
-use sren::equivariance::{FeatureMap, LayerError, Protocol, measure};
-use sren::{Equivariance, Grid, PoseEstimatorConfig, Result, SimConv2dConfig, Similarity};
+use sren::equivariance::{LayerError, Protocol, measure};
+use sren::{Equivariance, FeatureMap, PoseEstimatorConfig, Result, SimConv2dConfig, Similarity};
 
 const SIDE: usize = 96;
 
@@ -21,24 +21,23 @@ fn scene(transform: &Similarity, device: &Device) -> Tensor<4> {
 }
 
 fn main() -> Result<()> {
-    let (device, image) = (Device::flex(), Grid::pixels(SIDE, SIDE));
+    let device = Device::flex();
     device.seed(1);
     let poses = PoseEstimatorConfig::new().with_min_scale(2.0).with_inner(0.9).init()?;
     let layer = SimConv2dConfig::new([1, 8], 5).with_stride(2).with_kappa(0.4).init(&device)?;
 
-    let turns = [20.0f64, 75.0, 140.0].map(|degrees| (1.0, degrees));
+    let rotations = [20.0f64, 75.0, 140.0].map(|degrees| (1.0, degrees));
     let transforms: Vec<Similarity> = [(0.8, 0.0), (1.3, 0.0)]
         .iter()
-        .chain(&turns)
+        .chain(&rotations)
         .map(|(scale, degrees)| Similarity::new(*scale, degrees.to_radians(), [0.0; 2]))
         .collect::<Result<_, _>>()?;
-    let error = |kind: Equivariance| -> Result<LayerError> {
+    let error = |group: Equivariance| -> Result<LayerError> {
         let layers = measure(&Protocol::new(SIDE, SIDE, 20.0), &transforms, |transform| {
             let images = scene(transform, &device);
-            let grid = layer.output_grid(&image)?;
-            let frames = poses.frames(&images, &[grid], kind)?;
-            let features = layer.forward(images, &layer.taps(&frames, &image)?)?;
-            Ok(vec![FeatureMap::new("conv", features * frames.gate(&grid, &device)?, grid)])
+            let frames = poses.frames(&images, group)?;
+            let features = layer.forward(FeatureMap::from_images(images), &frames)?;
+            Ok(vec![("conv".to_string(), features)])
         })?;
         Ok(layers[0].clone())
     };

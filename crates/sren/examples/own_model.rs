@@ -1,30 +1,27 @@
-//! One's own Burn model with similarity convolutions: trained upright, it says the same when turned.
+//! A Burn model of one's own with similarity convolutions: trained upright, it predicts the same for
+//! rotated images.
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams};
-use burn::tensor::{Device, Tensor, TensorData, activation::gelu};
-use sren::{Equivariance, Grid, PoseEstimator, PoseEstimatorConfig, Result, pool};
-use sren::{MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig};
+use burn::tensor::{Device, Tensor, TensorData};
+use sren::models::{SimBlock, SimBlockConfig};
+use sren::{Equivariance, FeatureMap, PoseEstimator, PoseEstimatorConfig, Result, pool};
+use sren::{SimConv2d, SimConv2dConfig};
 
 #[derive(Module, Debug)]
 struct Net {
     stem: SimConv2d,
-    norm: MaskedBatchNorm,
-    conv: SimConv2d,
+    block: SimBlock,
     head: Linear,
 }
 
 impl Net {
     /// `[n, 32, 32, 1]` -> `[n, 1]`
     fn forward(&self, images: Tensor<4>, poses: &PoseEstimator) -> Result<Tensor<2>> {
-        let image = Grid::pixels(32, 32);
-        let grid = self.stem.output_grid(&image)?;
-        let frames = poses.frames(&images, &[grid], Equivariance::Similarity)?;
-        let gate = frames.gate(&grid, &images.device())?;
-        let x = self.stem.forward(images, &self.stem.taps(&frames, &image)?)?;
-        let x = self.norm.forward(x, &frames.mask(&grid)?)?; // [n, 16, 16, 16], gated
-        let x = self.conv.forward(x, &self.conv.taps(&frames, &grid)?)?;
-        Ok(self.head.forward(pool::gated_mean(gelu(x) * gate.clone(), gate)?))
+        let frames = poses.frames(&images, Equivariance::Similarity)?;
+        let x = self.stem.forward(FeatureMap::from_images(images), &frames)?; // [n, 16, 16, 16]
+        let x = self.block.forward(x, &frames)?; // [n, 16, 16, 32]
+        Ok(self.head.forward(pool::gated_mean(&x, &frames)?))
     }
 }
 
@@ -41,8 +38,7 @@ fn main() -> Result<()> {
     let targets = Tensor::from_data(TensorData::new([0f32, 1.].repeat(8), [16, 1]), &device);
     let mut net = Net {
         stem: SimConv2dConfig::new([1, 16], 7).with_stride(2).with_kappa(0.6).init(&device)?,
-        norm: MaskedBatchNormConfig::new(16).with_relu(true).init(&device)?,
-        conv: SimConv2dConfig::new([16, 32], 3).init(&device)?,
+        block: SimBlockConfig::new([16, 32]).init(&device)?,
         head: LinearConfig::new(32, 1).init(&device),
     };
     let mut adam = AdamConfig::new().init();
@@ -52,8 +48,9 @@ fn main() -> Result<()> {
         let gradients = GradientsParams::from_grads(loss.backward(), &net);
         net = adam.step(0.01, net, gradients);
     }
-    let turned = images.clone().swap_dims(1, 2).flip([2]);
-    let says = |x: Tensor<4>| net.valid().forward(x.without_autodiff().narrow(0, 0, 4), &poses);
-    println!("upright: {}\nturned:  {}", says(images)?.to_data(), says(turned)?.to_data());
+    let rotated = images.clone().swap_dims(1, 2).flip([2]);
+    let predict = |x: Tensor<4>| net.valid().forward(x.without_autodiff().narrow(0, 0, 4), &poses);
+    println!("upright: {}", predict(images)?.to_data());
+    println!("rotated: {}", predict(rotated)?.to_data());
     Ok(())
 }

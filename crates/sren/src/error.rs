@@ -6,7 +6,7 @@ pub enum Error {
     /// A tensor or setting that does not fit the module.
     #[error("{operation}: expected {expected}, got {got}")]
     Shape {
-        /// The operation that refused.
+        /// The operation that failed.
         operation: &'static str,
         /// What it takes.
         expected: String,

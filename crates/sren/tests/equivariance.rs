@@ -4,9 +4,9 @@
 mod support;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use sren::equivariance::{FeatureMap, LayerError, Protocol, measure, network_layers, warped};
+use sren::equivariance::{LayerError, NamedFeatures, Protocol, measure, network_layers, warped};
 use sren::models::Architecture;
-use sren::{Equivariance, Grid, Image, Result, Similarity};
+use sren::{Equivariance, FeatureMap, Grid, Image, Result, Similarity};
 use support::random;
 
 const SIDE: usize = 48;
@@ -34,6 +34,10 @@ fn image(seed: u64) -> Image {
     .unwrap()
 }
 
+fn named(name: &str, values: Tensor<4>, grid: Grid) -> NamedFeatures {
+    (name.to_string(), FeatureMap { values, grid })
+}
+
 /// Measures `features` on warped waves.
 fn on_waves(
     transforms: &[Similarity],
@@ -43,7 +47,7 @@ fn on_waves(
     let grid = Grid::pixels(SIDE, SIDE);
     measure(&Protocol::new(SIDE, SIDE, 14.0), transforms, |transform| {
         let maps = features(warped(&images, transform, &Device::flex())?);
-        Ok(maps.into_iter().map(|(name, x)| FeatureMap::new(name, x, grid)).collect())
+        Ok(maps.into_iter().map(|(name, x)| named(name, x, grid)).collect())
     })
     .unwrap()
 }
@@ -128,7 +132,7 @@ fn other_turns_and_scales_are_followed_far_better_than_by_a_plain_network() {
     let plain = network(Equivariance::None, &transforms(), false);
     assert_eq!(
         ours.iter().map(|l| l.name.as_str()).collect::<Vec<_>>(),
-        ["window.0", "window.1", "window.2", "stem"]
+        ["layers.0", "layers.1", "layers.2", "projection"]
     );
     for (ours, plain) in ours.iter().zip(&plain) {
         assert!(ours.error < 0.01 * plain.error, "{ours:?} {plain:?}");
@@ -139,17 +143,17 @@ fn other_turns_and_scales_are_followed_far_better_than_by_a_plain_network() {
 fn what_cannot_be_compared_is_named() {
     let device = Device::flex();
     let protocol = Protocol::new(SIDE, SIDE, 14.0);
-    let fail = |features: &dyn Fn(&Similarity) -> Result<Vec<FeatureMap>>| {
+    let fail = |features: &dyn Fn(&Similarity) -> Result<Vec<NamedFeatures>>| {
         measure(&protocol, &transforms(), features).unwrap_err().to_string()
     };
     let error = fail(&|_| Ok(Vec::new()));
     assert_eq!(error, "equivariance::measure: expected at least 1 feature map, got none");
     let grid = Grid::pixels(8, 8);
     let zeros = |shape| Tensor::zeros(shape, &device);
-    let error = fail(&|_| Ok(vec![FeatureMap::new("a", zeros([1, 9, 8, 1]), grid)]));
+    let error = fail(&|_| Ok(vec![named("a", zeros([1, 9, 8, 1]), grid)]));
     assert_eq!(error, "equivariance::measure: expected a of 8 x 8, got 9 x 8");
     // A grid in the corner, outside of the disc.
-    let error = fail(&|_| Ok(vec![FeatureMap::new("a", zeros([1, 8, 8, 1]), grid)]));
+    let error = fail(&|_| Ok(vec![named("a", zeros([1, 8, 8, 1]), grid)]));
     assert!(error.contains("expected positions that stay on the grid"), "{error}");
     let error = warped(&[], &Similarity::IDENTITY, &device).unwrap_err().to_string();
     assert_eq!(error, "equivariance::warped: expected at least 1 image, got none");

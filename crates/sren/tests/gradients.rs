@@ -5,7 +5,8 @@ mod support;
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
 use sren::{
-    Equivariance, Frames, Grid, Mask, MaskedBatchNormConfig, Result, SimConv2dConfig, pool,
+    Equivariance, FeatureMap, Frames, Grid, Mask, MaskedBatchNormConfig, Result, SimConv2dConfig,
+    pool,
 };
 use support::{assert_close, device, poses, tensor, values};
 
@@ -57,20 +58,20 @@ fn check_simconv(relative_pose: bool, active_only: bool, stride: usize) -> Resul
     let bias = tensor(3, [4], &device);
     let layer = with(weight.clone(), bias.clone());
 
-    let output = layer.forward(x.clone(), &taps)?;
+    let output = layer.convolve(x.clone(), &taps)?;
     let upstream = tensor(4, output.dims(), &device);
     let gradients = (output * upstream.clone()).sum().backward();
     let loss = |output: Tensor<4>| weighted_sum(&output, &upstream);
 
     let what = format!("relative {relative_pose}, active {active_only}, stride {stride}");
-    let dx = numeric(&x, 0.5, |x| loss(layer.forward(x, &taps).unwrap()));
+    let dx = numeric(&x, 0.5, |x| loss(layer.convolve(x, &taps).unwrap()));
     assert_close(&format!("{what}: input's"), &x.grad(&gradients).unwrap(), &dx, 1e-4);
     let dw =
-        numeric(&weight, 0.5, |w| loss(with(w, bias.clone()).forward(x.clone(), &taps).unwrap()));
+        numeric(&weight, 0.5, |w| loss(with(w, bias.clone()).convolve(x.clone(), &taps).unwrap()));
     let got = layer.weight.grad(&gradients).unwrap();
     assert_close(&format!("{what}: weight's"), &got, &dw, 1e-4);
     let db =
-        numeric(&bias, 0.5, |b| loss(with(weight.clone(), b).forward(x.clone(), &taps).unwrap()));
+        numeric(&bias, 0.5, |b| loss(with(weight.clone(), b).convolve(x.clone(), &taps).unwrap()));
     let got = layer.bias.as_ref().unwrap().grad(&gradients).unwrap();
     assert_close(&format!("{what}: bias's"), &got, &db, 1e-4);
     Ok(())
@@ -145,10 +146,12 @@ fn of_the_batch_norm() -> Result<()> {
 fn of_the_pools() -> Result<()> {
     let device: Device = device();
     let x = tensor(1, [2, 3, 4, 5], &device).require_grad();
-    let gate = tensor(2, [2, 3, 4, 1], &device).abs();
+    let frames = Frames::new(vec![poses(2, Grid::pixels(3, 4), 2, 0.8)], Equivariance::Similarity)?;
     let upstream = tensor(3, [2, 5], &device);
     let pools: [&dyn Fn(Tensor<4>) -> Tensor<2>; 2] =
-        [&|x| pool::global_max(x).unwrap(), &|x| pool::gated_mean(x, gate.clone()).unwrap()];
+        [&|x| pool::global_max(&FeatureMap::from_images(x)).unwrap(), &|x| {
+            pool::gated_mean(&FeatureMap::from_images(x), &frames).unwrap()
+        }];
     for (index, pool) in pools.into_iter().enumerate() {
         let gradients = (pool(x.clone()) * upstream.clone()).sum().backward();
         let expected = numeric(&x, 1e-3, |x| weighted_sum(&pool(x), &upstream));

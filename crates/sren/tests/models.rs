@@ -4,12 +4,14 @@ mod support;
 
 use burn::module::Module;
 use burn::tensor::activation::log_softmax;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use sren::models::{
-    Architecture, OrientationConfig, SecondLookConfig, SimResNet, SimResNetConfig, StageConfig,
-    WindowLayerConfig, over_turns, parameter_count,
+    AnyBackbone, AnyHead, Architecture, Backbone, BackboneConfig, CanonicalConfig, HeadConfig,
+    Network, NetworkConfig, OrientationHeadConfig, PatchEncoderConfig, PatchLayerConfig,
+    PooledHeadConfig, SimResNetConfig, StageConfig, TrainingBatch, current_name, marginalise,
+    parameter_count,
 };
-use sren::{Equivariance, Grid, Weights};
+use sren::{Equivariance, PoseEstimatorConfig, Precision, Similarity, Weights};
 use support::{assert_close, device, tensor, values};
 
 /// Two soft shapes off the centre, 32 x 32.
@@ -24,18 +26,32 @@ fn images(device: &Device) -> Tensor<4> {
     Tensor::from_data(data, device)
 }
 
-fn network(arch: Architecture, kind: Equivariance, device: &Device) -> SimResNet {
-    arch.config(1, 10).with_equivariance(kind).init(device).unwrap()
+/// A rotation by 90 degrees.
+fn rotated(x: Tensor<4>) -> Tensor<4> {
+    x.swap_dims(1, 2).flip([2])
+}
+
+fn network(arch: Architecture, group: Equivariance, device: &Device) -> Network {
+    arch.config(1, 10).with_equivariance(group).init(device).unwrap()
+}
+
+fn residual(stages: &[[usize; 3]]) -> SimResNetConfig {
+    let stages = stages.iter().map(|[c, blocks, stride]| StageConfig::new(*c, *blocks, *stride));
+    SimResNetConfig::new(4, 5, 2, stages.collect()).with_stem_kappa(0.5).with_kappa(0.5)
+}
+
+fn with_head(backbone: SimResNetConfig, head: HeadConfig) -> NetworkConfig {
+    NetworkConfig::new([1, 3], BackboneConfig::Residual(backbone), head)
 }
 
 #[test]
 fn sizes_are_those_of_the_originals() {
     let size = |arch: Architecture, channels, classes| {
-        let net = arch.config(channels, classes).init(&Device::flex()).unwrap();
-        let costs = net.layer_costs(&Grid::pixels(56, 56)).unwrap();
-        let parameters: usize = costs.iter().map(|cost| cost.parameters).sum();
-        assert_eq!(parameters, parameter_count(&net));
-        (parameters, costs.iter().map(|cost| cost.multiply_adds).sum::<usize>() as f64 * 1e-9)
+        let config = arch.config(channels, classes);
+        let geometry = config.geometry([56, 56]).unwrap();
+        let network = config.init(&Device::flex()).unwrap();
+        assert_eq!(geometry.parameters(), parameter_count(&network));
+        (geometry.parameters(), geometry.multiply_adds() as f64 * 1e-9)
     };
     // torchvision's resnet18: 11,689,512 with 1000 classes on three channels.
     assert_eq!(size(Architecture::Resnet18, 3, 1000).0, 11_689_512);
@@ -47,10 +63,26 @@ fn sizes_are_those_of_the_originals() {
     assert!((10_900_000..11_050_000).contains(&parameters), "{parameters}");
     assert!(size(Architecture::Small, 1, 10).0 < 450_000);
     assert!(size(Architecture::Blocks, 1, 10).0 < 100_000);
+    for arch in Architecture::ALL {
+        size(arch, 3, 7);
+    }
 }
 
 #[test]
-fn features_of_windows_are_weighed_by_the_gate() {
+fn layers_are_named_as_their_weights() {
+    for arch in Architecture::ALL {
+        let config = arch.config(1, 10);
+        let weights = Weights::of(&config.init(&Device::flex()).unwrap());
+        let known = |name: &str| weights.tensors.keys().any(|known| known.starts_with(name));
+        for layer in config.geometry([56, 56]).unwrap().layers() {
+            let name = layer.name.strip_suffix("hidden").unwrap_or(&layer.name);
+            assert!(known(name), "{}", layer.name);
+        }
+    }
+}
+
+#[test]
+fn features_on_patches_are_gated() {
     let device = Device::flex();
     let net = network(Architecture::Small, Equivariance::Similarity, &device);
     let x = images(&device);
@@ -59,118 +91,123 @@ fn features_of_windows_are_weighed_by_the_gate() {
         let confidence = field.confidence().iter().map(|gate| 0.5 * gate).collect();
         field.clone().with_confidence(confidence).unwrap()
     });
-    let maps = |fields| net.window_maps(&x, &net.frames_of(fields).unwrap()).unwrap();
-    let (faint, whole) = (maps(faint.collect()), maps(fields));
-    assert_eq!(whole.len(), 3);
-    for (faint, whole) in faint.into_iter().zip(whole) {
-        assert!(values(&whole).iter().any(|value| *value > 0.01));
-        assert_close("half the gate", &(faint * 2.0), &whole, 1e-6);
+    let maps = |fields| net.feature_maps(x.clone(), &net.frames_of(fields).unwrap()).unwrap();
+    let (faint, full) = (maps(faint.collect()), maps(fields));
+    assert_eq!(full.len(), 4);
+    for ((name, faint), (_, full)) in faint.into_iter().zip(full).take(3) {
+        assert!(values(&full.values).iter().any(|value| *value > 0.01), "{name}");
+        assert_close("half the gate", &(faint.values * 2.0), &full.values, 1e-6);
     }
 }
 
 #[test]
-fn every_kind_answers_and_those_that_follow_turns_give_the_same_for_a_quarter_turn() {
+fn every_group_answers_and_those_with_rotations_are_invariant_to_a_quarter_turn() {
     let device = Device::flex();
     use Architecture::{Blocks, Photos, Resnet16, Resnet18, Small};
     for arch in [Small, Blocks, Resnet18, Resnet16, Photos] {
-        for kind in Equivariance::ALL {
+        for group in Equivariance::ALL {
             device.seed(3);
-            let mut config = arch.config(1, 10).with_equivariance(kind);
-            if let Some(orientation) = &mut config.orientation {
-                orientation.upright = 0.0;
+            let mut config = arch.config(1, 10).with_equivariance(group);
+            if let HeadConfig::Orientation(head) = &mut config.head {
+                head.upright_prior = 0.0;
             }
             let net = config.init(&device).unwrap();
             let x = images(&device);
             let upright = net.forward(x.clone()).unwrap();
-            let turned = net.forward(x.swap_dims(1, 2).flip([2])).unwrap();
+            let turned = net.forward(rotated(x)).unwrap();
             assert_eq!(upright.dims(), [2, 10]);
             assert!(values(&upright).iter().all(|v| v.is_finite()));
-            if matches!(kind, Equivariance::Rotation | Equivariance::Similarity) {
-                assert_close(&format!("{arch:?} {kind:?}"), &turned, &upright, 1e-3);
+            if group.includes_rotation() {
+                assert_close(&format!("{arch:?} {group:?}"), &turned, &upright, 1e-3);
             }
         }
     }
 }
 
 #[test]
-fn feature_maps_turn_with_the_image_and_every_parameter_learns() {
+fn feature_maps_rotate_with_the_image_and_every_parameter_learns() {
     let device = device();
     let x = images(&device);
-    let blocks = |kernel: usize| {
-        let stages = vec![StageConfig::new(6, 1, 1), StageConfig::new(8, 1, 2)];
-        SimResNetConfig::new(10, 1, 4, kernel, 2, stages).with_stem_kappa(0.5).with_kappa(0.5)
-    };
-    let window = vec![WindowLayerConfig::new(4, 3, 2), WindowLayerConfig::new(6, 3, 2)];
+    let pooled = || HeadConfig::Pooled(PooledHeadConfig::new());
+    let blocks = || residual(&[[6, 1, 1], [8, 1, 2]]);
     for config in [
         Architecture::Small.config(1, 10),
-        blocks(5),
-        blocks(5).with_poses_per_block(true),
-        blocks(9).with_stem_window(window),
+        with_head(blocks(), pooled()),
+        with_head(blocks().with_poses_per_block(Some(PoseEstimatorConfig::new())), pooled()),
     ] {
         let net = config.init(&device).unwrap();
         let plain = net.valid();
-        let turn = |x: Tensor<4>| x.swap_dims(1, 2).flip([2]);
         let maps =
             |x: Tensor<4>| plain.feature_maps(x.clone(), &plain.frames(&x).unwrap()).unwrap();
         let inner = x.clone().without_autodiff();
-        for ((upright, grid), (turned, _)) in maps(inner.clone()).into_iter().zip(maps(turn(inner)))
+        for ((name, upright), (_, turned)) in
+            maps(inner.clone()).into_iter().zip(maps(rotated(inner)))
         {
-            assert_eq!(upright.dims()[1], grid.height);
-            assert_close("feature map", &turned, &turn(upright), 1e-3);
+            assert_eq!(upright.values.dims()[1], upright.grid.height);
+            assert_close(&name, &turned.values, &rotated(upright.values), 1e-3);
         }
         let gradients = net.forward(x.clone()).unwrap().square().sum().backward();
-        let blocks = net.blocks.iter().map(|block| &block.conv2);
-        let windows = net.window.iter().map(|layer| &layer.conv);
-        for conv in blocks.chain(windows).chain([&net.stem]) {
+        let convs: Vec<_> = match &net.classifier().backbone {
+            AnyBackbone::Residual(backbone) => backbone
+                .blocks
+                .iter()
+                .flat_map(|block| [&block.conv1, &block.conv2])
+                .chain([&backbone.stem])
+                .collect(),
+            AnyBackbone::Patches(backbone) => {
+                let layers = backbone.layers.iter().map(|layer| &layer.conv);
+                layers.chain([&backbone.projection]).collect()
+            }
+        };
+        for conv in convs {
             let gradient = conv.weight.val().grad(&gradients).unwrap();
             assert!(values(&gradient).iter().any(|v| *v != 0.0), "{conv}");
         }
     }
 }
 
+fn orientation(head: OrientationHeadConfig) -> NetworkConfig {
+    with_head(residual(&[[6, 1, 1]]), HeadConfig::Orientation(head))
+}
+
 #[test]
-fn turning_the_image_moves_the_scores_to_another_turn() {
+fn rotating_the_image_shifts_the_scores_to_another_orientation() {
     let device = Device::flex();
-    let stages = vec![StageConfig::new(6, 1, 1)];
-    let config = |upright: f64, moments: Option<usize>| {
-        let orientation = OrientationConfig::new(12, 8).with_upright(upright).with_moments(moments);
-        SimResNetConfig::new(3, 1, 4, 5, 2, stages.clone())
-            .with_stem_kappa(0.5)
-            .with_kappa(0.5)
-            .with_orientation(Some(orientation))
+    let head = |prior: f64, moments: usize| {
+        OrientationHeadConfig::new(12, 8).with_upright_prior(prior).with_moments(moments)
     };
-    let scores =
-        |net: &SimResNet, x: Tensor<4>| net.scores_in(x.clone(), &net.frames(&x).unwrap()).unwrap();
+    let scores = |net: &Network, x: Tensor<4>| {
+        net.classifier().scores_in(x.clone(), &net.frames(&x).unwrap()).unwrap()
+    };
     let x = images(&device);
-    let turned = x.clone().swap_dims(1, 2).flip([2]);
-    for (upright, moments) in [(0.0, None), (0.4, None), (0.0, Some(7)), (0.4, Some(7))] {
+    let turned = rotated(x.clone());
+    for (prior, moments) in [(0.0, 3), (0.4, 3), (0.0, 7), (0.4, 7)] {
         device.seed(5);
-        let net = config(upright, moments).init(&device).unwrap();
-        let (own, moved) = (scores(&net, x.clone()), scores(&net, turned.clone()));
+        let net = orientation(head(prior, moments)).init(&device).unwrap();
+        let (own, shifted) = (scores(&net, x.clone()), scores(&net, turned.clone()));
         assert_eq!(own.dims(), [2, 12, 3]);
-        // A quarter turn is 3 of 12.
+        // 90 degrees are 3 of 12 steps.
         let first = own.clone().slice([0..2, 3..12, 0..3]);
-        assert_close("moved", &moved.clone().slice([0..2, 0..9, 0..3]), &first, 1e-3);
+        assert_close("shifted", &shifted.clone().slice([0..2, 0..9, 0..3]), &first, 1e-3);
         let spread = own.clone().max_dim(1) - own.clone().min_dim(1);
         assert!(values(&spread).iter().any(|v| *v > 1e-3), "{spread}");
-        // Sums over turns do not see it, unless one of them is preferred.
-        assert_close("any turn", &over_turns(own.clone(), 0.0), &over_turns(moved, 0.0), 1e-4);
+        // Marginalised without a prior, the shift cancels.
+        assert_close("any", &marginalise(own.clone(), 0.0), &marginalise(shifted, 0.0), 1e-4);
         let answer = net.forward(x.clone()).unwrap();
-        assert_close("answer", &answer, &over_turns(own, upright), 1e-6);
+        assert_close("answer", &answer, &marginalise(own, prior), 1e-6);
         let change = (answer - net.forward(turned.clone()).unwrap()).abs().max();
-        assert_eq!(change.into_scalar::<f32>() > 1e-4, upright > 0.0);
+        assert_eq!(change.into_scalar::<f32>() > 1e-4, prior > 0.0);
     }
-    // Without rotations there is nothing to ask, and the same weights.
-    let plain = config(0.4, None).with_equivariance(Equivariance::Scale).init(&device).unwrap();
+    // Without rotations there is one orientation, and the same weights.
+    let config = orientation(head(0.4, 3));
+    let plain = config.clone().with_equivariance(Equivariance::Scale).init(&device).unwrap();
     assert_eq!(scores(&plain, x).dims(), [2, 1, 3]);
-    let parameters = |moments| parameter_count(&config(0.0, moments).init(&device).unwrap());
-    assert_eq!(parameter_count(&plain), parameters(None));
-    // Three are the rule; each further moment has two weights for each of 6 features and 8 channels.
-    assert_eq!(
-        [parameters(Some(3)), parameters(Some(5))],
-        [0, 2].map(|m| parameters(None) + m * 96)
-    );
-    for (turns, upright, moments) in [
+    let parameters =
+        |moments| parameter_count(&orientation(head(0.0, moments)).init(&device).unwrap());
+    assert_eq!(parameter_count(&plain), parameters(3));
+    // Each further moment has two weights for each of 6 features and 8 channels.
+    assert_eq!(parameters(5), parameters(3) + 2 * 96);
+    for (count, prior, moments) in [
         (0, 0.0, 3),
         (6, 0.0, 3),
         (4000, 0.0, 3),
@@ -181,54 +218,90 @@ fn turning_the_image_moves_the_scores_to_another_turn() {
         (8, 0.0, 8),
         (8, 0.0, usize::MAX),
     ] {
-        let bad = OrientationConfig::new(turns, 8).with_upright(upright);
-        let bad = config(0.0, None).with_orientation(Some(bad.with_moments(Some(moments))));
-        assert!(bad.init(&device).is_err() && bad.check_bounds([56, 56]).is_err());
+        let bad = OrientationHeadConfig::new(count, 8).with_upright_prior(prior);
+        let bad = orientation(bad.with_moments(moments));
+        assert!(bad.init(&device).is_err() && bad.geometry([56, 56]).is_err());
     }
 }
 
 #[test]
-fn the_second_look_sees_the_image_turned_upright() {
+fn the_canonicalised_branch_sees_the_image_rotated_upright() {
     let device = device();
-    let stages = vec![StageConfig::new(6, 1, 1), StageConfig::new(8, 1, 2)];
     let config = |weight: f64| {
-        SimResNetConfig::new(3, 1, 4, 5, 2, stages.clone())
-            .with_stem_kappa(0.5)
-            .with_kappa(0.5)
-            .with_orientation(Some(OrientationConfig::new(12, 8)))
-            .with_second_look(Some(SecondLookConfig::new(2, weight)))
+        with_head(
+            residual(&[[6, 1, 1], [8, 1, 2]]),
+            HeadConfig::Orientation(OrientationHeadConfig::new(12, 8)),
+        )
+        .with_canonical(Some(CanonicalConfig::new(2, weight)))
     };
     let x = images(&device);
-    let turn = |x: Tensor<4>| x.swap_dims(1, 2).flip([2]);
     for weight in [0.0, 0.6, 1.0] {
         device.seed(5);
         let net = config(weight).init(&device).unwrap();
-        let look = net.second_look.as_ref().unwrap();
-        // A plain network by itself does not bear turning; what turns the image first does.
-        let alone = [x.clone(), turn(x.clone())].map(|x| look.forward(x).unwrap());
+        let Network::Canonicalised(pair) = &net else { panic!("one classifier") };
+        // The plain branch by itself is not invariant; canonicalised it is.
+        let alone = [x.clone(), rotated(x.clone())].map(|x| pair.branch.forward(x).unwrap());
         let change = (alone[0].clone() - alone[1].clone()).abs().max().into_scalar::<f32>();
         assert!(change > 1e-3, "{change}");
-        let [answer, turned] = [x.clone(), turn(x.clone())].map(|x| net.forward(x).unwrap());
+        let [answer, turned] = [x.clone(), rotated(x.clone())].map(|x| net.forward(x).unwrap());
         assert_close("answer", &turned, &answer, 1e-3);
-        // Both looks learn by what they count.
+        // Both learn by their weight.
         let gradients = answer.square().sum().backward();
         let learns = |weight: &Tensor<2>| {
             weight.grad(&gradients).is_some_and(|g| values(&g).iter().any(|v| *v != 0.0))
         };
-        assert_eq!(learns(&net.head.weight.val()), weight < 1.0);
-        assert_eq!(learns(&look.head.weight.val()), weight > 0.0);
+        let linear = |head: &AnyHead| match head {
+            AnyHead::Pooled(head) => head.linear.weight.val(),
+            AnyHead::Orientation(head) => head.linear.weight.val(),
+        };
+        assert_eq!(learns(&linear(&pair.classifier.head)), weight < 1.0);
+        assert_eq!(learns(&linear(&pair.branch.head)), weight > 0.0);
     }
-    // A kind without rotations looks at the image as it is.
+    // A group without rotations canonicalises nothing.
     let plain = config(1.0).with_equivariance(Equivariance::None).init(&device).unwrap();
-    let own = plain.second_look.as_ref().unwrap().forward(x.clone()).unwrap();
+    let Network::Canonicalised(pair) = &plain else { panic!("one classifier") };
+    let own = pair.branch.forward(x.clone()).unwrap();
     assert_close("as it is", &plain.forward(x).unwrap(), &log_softmax(own, 1), 1e-4);
-    let first = config(0.5);
-    let masked = first.clone().with_stem_window(vec![WindowLayerConfig::new(4, 3, 2)]);
-    let look =
-        |turns, weight| first.clone().with_second_look(Some(SecondLookConfig::new(turns, weight)));
-    for bad in [masked, look(0, 0.5), look(1000, 0.5), look(2, 1.1), look(2, f64::NAN)] {
-        assert!(bad.init(&device).is_err() && bad.check_bounds([56, 56]).is_err());
+
+    let patches = Architecture::Small.config(1, 10);
+    let canonical = |rotations, weight| Some(CanonicalConfig::new(rotations, weight));
+    for bad in [
+        patches.with_canonical(canonical(2, 0.5)),
+        config(0.5).with_canonical(canonical(0, 0.5)),
+        config(0.5).with_canonical(canonical(1000, 0.5)),
+        config(0.5).with_canonical(canonical(2, 1.1)),
+        config(0.5).with_canonical(canonical(2, f64::NAN)),
+    ] {
+        assert!(bad.init(&device).is_err() && bad.geometry([56, 56]).is_err());
     }
+}
+
+#[test]
+fn the_loss_counts_class_orientation_and_branch() {
+    let device = device();
+    let x = images(&device);
+    let batch = |angle: f64| TrainingBatch {
+        images: x.clone(),
+        targets: Tensor::<1, Int>::from_data(TensorData::new(vec![0i32, 2], [2]), &device),
+        transforms: vec![Similarity::new(1.0, angle, [0.0; 2]).unwrap(); 2],
+    };
+    for arch in [Architecture::Small, Architecture::Blocks, Architecture::Photos] {
+        let net = network(arch, Equivariance::Similarity, &device);
+        let frames = net.frames(&x).unwrap();
+        for angle in [0.0, 0.3] {
+            let found = net.loss(batch(angle), &frames, None).unwrap();
+            assert!(found.correct <= 2);
+            let gradients = found.loss.backward();
+            let learned = Weights::of(&net).tensors.len();
+            assert!(learned > 0);
+            let AnyBackbone::Residual(backbone) = &net.classifier().backbone else { continue };
+            let gradient = backbone.stem.weight.val().grad(&gradients).unwrap();
+            assert!(values(&gradient).iter().any(|v| *v != 0.0));
+        }
+    }
+    let net = network(Architecture::Blocks, Equivariance::Similarity, &device);
+    let wrong = TrainingBatch { transforms: Vec::new(), ..batch(0.0) };
+    assert!(net.loss(wrong, &net.frames(&x).unwrap(), None).is_err());
 }
 
 #[test]
@@ -237,8 +310,9 @@ fn a_blank_image_has_no_features_and_an_answer() {
     let net = network(Architecture::Small, Equivariance::Similarity, &device);
     for net in [net.clone(), net.valid()] {
         let blank = Tensor::<4>::zeros([2, 32, 32, 1], &device);
-        let (features, _) = net.features(blank.clone(), &net.frames(&blank).unwrap()).unwrap();
-        assert!(values(&features).iter().all(|v| *v == 0.0));
+        let frames = net.frames(&blank).unwrap();
+        let features = net.classifier().backbone.forward(blank.clone(), &frames).unwrap();
+        assert!(values(&features.values).iter().all(|v| *v == 0.0));
         assert!(values(&net.forward(blank).unwrap()).iter().all(|v| v.is_finite()));
     }
 }
@@ -251,64 +325,136 @@ fn weights_come_back_from_a_file_and_faults_are_named() {
     // A pass in training moves the running averages.
     trained.forward(images(&device)).unwrap();
     let weights = Weights::of(&trained);
-    assert!(weights.tensors.contains_key("window.0.conv.weight"));
-    assert!(weights.tensors["norm.running_var"].1.iter().any(|v| *v != 1.0));
-    let bytes = weights.to_bytes();
+    assert!(weights.tensors.contains_key("backbone.layers.0.conv.weight"));
+    assert!(weights.tensors["backbone.norm.running_var"].1.iter().any(|v| *v != 1.0));
+    let bytes = weights.to_bytes(Precision::Single).unwrap();
+    assert_eq!(bytes, weights.to_bytes(Precision::Single).unwrap());
     assert_eq!(Weights::from_bytes(&bytes).unwrap(), weights);
     let other = network(arch, Equivariance::Similarity, &device);
     let loaded = Weights::from_bytes(&bytes).unwrap().apply(other).unwrap();
     assert_eq!(Weights::of(&loaded), weights);
     let x = images(&Device::flex());
-    let answer = |net: &SimResNet| values(&net.valid().forward(x.clone()).unwrap());
+    let answer = |net: &Network| values(&net.valid().forward(x.clone()).unwrap());
     assert_eq!(answer(&loaded), answer(&trained));
 
     for cut in [0, 7, 20, bytes.len() / 2, bytes.len() - 1] {
         assert!(Weights::from_bytes(&bytes[..cut]).is_err(), "{cut}");
     }
-    let refused = |weights: &Weights| {
+    let error = |weights: &Weights| {
         let net = network(arch, Equivariance::Similarity, &device);
         weights.apply(net).unwrap_err().to_string()
     };
     let mut fewer = weights.clone();
-    fewer.tensors.remove("head.bias");
-    assert_eq!(refused(&fewer), "safetensors: expected head.bias of [10], got nothing");
+    fewer.tensors.remove("head.linear.bias");
+    assert_eq!(error(&fewer), "safetensors: expected head.linear.bias of [10], got nothing");
     let mut more = weights.clone();
     more.tensors.insert("x".into(), (vec![1], vec![0.0]));
-    assert!(refused(&more).contains("tensors of the network"));
+    assert!(error(&more).contains("tensors of the network"));
 }
 
 #[test]
-fn weights_are_read_in_half_precision_too() {
+fn weights_in_half_precision_and_metadata_come_back() {
+    let mut weights = Weights::default();
     // 1, -0.1 rounded to eleven bits, and the smallest number above 0.
-    let values = [0x3c00_u16, 0xae66, 0x0001];
-    let file = |bytes: usize| {
-        let header = format!(r#"{{"a":{{"dtype":"F16","shape":[3],"data_offsets":[0,{bytes}]}}}}"#);
-        let mut file = (header.len() as u64).to_le_bytes().to_vec();
-        file.extend(header.as_bytes());
-        file.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        file
-    };
-    let read = Weights::from_bytes(&file(6)).unwrap();
-    assert_eq!(read.tensors["a"], (vec![3], vec![1.0, -0.099_975_586, 2f32.powi(-24)]));
-    let error = Weights::from_bytes(&file(12)).unwrap_err().to_string();
-    assert!(error.contains("a to be as long as its shape says"), "{error}");
+    let values = vec![1.0, -0.099_975_586, 2f32.powi(-24)];
+    weights.tensors.insert("a".into(), (vec![3], values));
+    weights.metadata.extend([("b", "2"), ("a", "1")].map(|(k, v)| (k.to_string(), v.to_string())));
+    let bytes = weights.to_bytes(Precision::Half).unwrap();
+    assert_eq!(Weights::from_bytes(&bytes).unwrap(), weights);
+    assert_eq!(bytes, weights.to_bytes(Precision::Half).unwrap());
+    let header = br#"{"a":{"dtype":"F16","shape":[3],"data_offsets":[0,12]}}"#;
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header);
+    file.extend([0; 12]);
+    assert!(Weights::from_bytes(&file).is_err());
 }
 
 #[test]
-fn wrong_images_and_settings_are_refused() {
+fn names_of_version_0_1_0_are_translated() {
+    let patches = ["window.0.conv.weight", "stem.weight", "norm.gamma", "head.bias"];
+    let names: Vec<String> = patches.iter().map(|n| current_name(n, patches)).collect();
+    assert_eq!(
+        names,
+        [
+            "backbone.layers.0.conv.weight",
+            "backbone.projection.weight",
+            "backbone.norm.gamma",
+            "head.linear.bias"
+        ]
+    );
+    let pair = ["stem.weight", "orientation.turned.weight", "second_look.blocks.1.conv2.weight"];
+    let names: Vec<String> = pair.iter().map(|n| current_name(n, pair)).collect();
+    assert_eq!(
+        names,
+        [
+            "classifier.backbone.stem.weight",
+            "classifier.head.moments.weight",
+            "branch.backbone.blocks.1.conv2.weight"
+        ]
+    );
+}
+
+#[test]
+fn wrong_images_and_settings_are_errors() {
     let device = Device::flex();
     let net = network(Architecture::Small, Equivariance::Similarity, &device);
     let error = net.forward(tensor(1, [1, 32, 32, 3], &device)).unwrap_err().to_string();
-    assert_eq!(error, "SimResNet::pose_fields: expected images of 1 channels, got 3");
-    let config = || Architecture::Small.config(1, 10);
-    assert!(config().with_head_dropout(1.0).init(&device).is_err());
-    let empty = vec![StageConfig::new(8, 0, 1)];
-    assert!(SimResNetConfig::new(10, 1, 4, 5, 2, empty).init(&device).is_err());
-    let even = vec![WindowLayerConfig::new(4, 4, 2)];
-    assert!(config().with_stem_window(even).init(&device).is_err());
+    assert_eq!(error, "Classifier: expected images of 1 channels, got 3");
+    let pooled = |dropout: f64| HeadConfig::Pooled(PooledHeadConfig::new().with_dropout(dropout));
+    assert!(with_head(residual(&[[8, 1, 1]]), pooled(1.0)).init(&device).is_err());
+    assert!(with_head(residual(&[[8, 0, 1]]), pooled(0.0)).init(&device).is_err());
+    let even = PatchEncoderConfig::new(9, 4, 0.2, vec![PatchLayerConfig::new(4, 4, 2)], 8);
+    let even = NetworkConfig::new([1, 10], BackboneConfig::Patches(even), pooled(0.0));
+    assert!(even.init(&device).is_err());
     assert!(Architecture::Small.config(1, 1).init(&device).is_err());
     assert!("resnet17".parse::<Architecture>().is_err());
     for arch in Architecture::ALL {
         assert_eq!(arch.name().parse::<Architecture>().unwrap(), arch);
+    }
+}
+
+#[test]
+fn absurd_networks_are_errors_before_anything_is_allocated() {
+    for arch in Architecture::ALL {
+        arch.config(3, 1000).geometry([224, 224]).unwrap();
+    }
+    let pooled = || HeadConfig::Pooled(PooledHeadConfig::new());
+    let net = |backbone: SimResNetConfig| with_head(backbone, pooled());
+    let stage = |channels, blocks| residual(&[[channels, blocks, 1]]);
+    let small = || Architecture::Small.config(1, 10);
+    let pose = PoseEstimatorConfig::new;
+    let patches = |channels, stride| {
+        let layers = vec![PatchLayerConfig::new(channels, 3, stride)];
+        let encoder = PatchEncoderConfig::new(21, 4, 0.15, layers, 8);
+        NetworkConfig::new([1, 10], BackboneConfig::Patches(encoder), pooled())
+    };
+    let absurd: [(&str, NetworkConfig); 10] = [
+        ("parameters", net(stage(20_000, 1).with_relative_pose(true))),
+        ("channels", net(stage(usize::MAX, 1))),
+        ("blocks", net(stage(1, usize::MAX))),
+        ("rings", small().with_pose(pose().with_rings(usize::MAX))),
+        ("scales", small().with_pose(pose().with_scales(1 << 40))),
+        ("poses", small().with_pose(pose().with_poses(100))),
+        ("outer", small().with_pose(pose().with_outer(1e300))),
+        ("kappa", net(stage(8, 1).with_kappa(f64::NAN))),
+        ("stride", patches(7, 0)),
+        ("channels", patches(1 << 40, 1)),
+    ];
+    for (name, config) in absurd {
+        let error = config.geometry([56, 56]).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+    }
+    for (kernel, stride) in [(usize::MAX, 1), (0, 1), (1001, 1), (3, 0), (3, usize::MAX)] {
+        let stem = SimResNetConfig::new(8, kernel, stride, vec![StageConfig::new(8, 1, 1)]);
+        assert!(net(stem).geometry([56, 56]).is_err());
+    }
+    assert!(small().geometry([usize::MAX, 2]).is_err());
+    for (config, side, name) in [
+        (Architecture::Resnet16.config(1, 10), 2048, "taps of a layer"),
+        (net(stage(3000, 1)), 1024, "values of a layer"),
+        (small(), 2048, "values of a layer"),
+    ] {
+        let error = config.geometry([side, side]).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
     }
 }

@@ -2,11 +2,12 @@
 
 mod support;
 
-use burn::module::Module;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::module::{Module, Param};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use sren::{
-    Equivariance, Error, Frames, Grid, Image, Mask, MaskedBatchNorm, MaskedBatchNormConfig,
-    PoseEstimatorConfig, PoseField, Result, SimConv2d, SimConv2dConfig, pool,
+    Equivariance, Error, FeatureMap, Frames, Grid, Image, Mask, MaskedBatchNorm,
+    MaskedBatchNormConfig, PoseEstimatorConfig, PoseField, Result, SimConv2d, SimConv2dConfig,
+    pool,
 };
 use support::{assert_close, device, poses, tensor};
 
@@ -39,8 +40,8 @@ impl Stack {
         let taps = self.stem.taps(frames, &Grid::pixels(height, width))?;
         let grid = *taps.output_grid();
         let mask = Mask { active: taps.shared_active(), gate: None };
-        let x = self.norm.forward(self.stem.forward(x, &taps)?, &mask)?;
-        let y = self.conv.forward(x.clone(), &self.conv.taps(frames, &grid)?)?;
+        let x = self.norm.forward(self.stem.convolve(x, &taps)?, &mask)?;
+        let y = self.conv.convolve(x.clone(), &self.conv.taps(frames, &grid)?)?;
         self.residual.forward_residual(y, x, &mask)
     }
 
@@ -49,8 +50,8 @@ impl Stack {
         let [_, height, width, _] = x.dims();
         let grid = Grid::pixels(height, width).cell_centred(2)?;
         let gate = frames.gate(&grid, &x.device())?;
-        let z = self.features(x, frames)? * gate.clone();
-        Ok(Tensor::cat(vec![pool::global_max(z.clone())?, pool::gated_mean(z, gate)?], 1))
+        let z = FeatureMap::new(self.features(x, frames)? * gate, grid)?;
+        Ok(Tensor::cat(vec![pool::global_max(&z)?, pool::gated_mean(&z, frames)?], 1))
     }
 }
 
@@ -116,7 +117,7 @@ fn without_equivariance_it_is_the_plain_network() -> Result<()> {
     let stack = Stack::new(false, &device)?;
     let x = tensor(1, [2, 12, 12, 2], &device);
     let grid = Grid::pixels(12, 12).cell_centred(2)?;
-    let plain = Frames::plain(&[grid], 2)?;
+    let plain = Frames::plain(2);
     let frozen = Frames::new(vec![poses(5, grid, 2, 0.5)], Equivariance::None)?;
     let expected = stack.features(x.clone(), &plain)?;
     assert_close("features", &stack.features(x, &frozen)?, &expected, 0.0);
@@ -124,15 +125,15 @@ fn without_equivariance_it_is_the_plain_network() -> Result<()> {
 }
 
 #[test]
-fn equivariance_freezes_what_it_does_not_follow() -> Result<()> {
+fn a_group_restricts_poses_to_what_it_includes() -> Result<()> {
     let field = poses(5, Grid::pixels(4, 5), 2, 0.5);
-    let rotation = Equivariance::Rotation.freeze(field.clone())?;
+    let rotation = Equivariance::Rotation.restrict(field.clone())?;
     assert!(rotation.scale().iter().all(|&s| s == 1.0));
     assert_eq!(rotation.angle(), field.angle());
-    let scale = Equivariance::Scale.freeze(field.clone())?;
+    let scale = Equivariance::Scale.restrict(field.clone())?;
     assert!(scale.angle().iter().all(|&a| a == 0.0));
     assert_eq!(scale.scale(), field.scale());
-    assert_eq!(Equivariance::Similarity.freeze(field.clone())?, field);
+    assert_eq!(Equivariance::Similarity.restrict(field.clone())?, field);
     Ok(())
 }
 
@@ -196,15 +197,15 @@ fn what_does_not_fit_is_refused_with_an_error() -> Result<()> {
     let layer = SimConv2dConfig::new([3, 4], 3).init(&device)?;
     let taps = layer.taps(&frames, &grid)?;
     for shape in [[2, 6, 6, 4], [1, 6, 6, 3], [2, 5, 6, 3], [2, 6, 7, 3]] {
-        let error = layer.forward(tensor(1, shape, &device), &taps).unwrap_err();
+        let error = layer.convolve(tensor(1, shape, &device), &taps).unwrap_err();
         assert!(error.to_string().contains("expected input of [2, 6, 6, 3], got"), "{error}");
     }
     let wide = SimConv2dConfig::new([3, 4], 5).init(&device)?;
-    assert!(wide.forward(tensor(1, [2, 6, 6, 3], &device), &taps).is_err());
+    assert!(wide.convolve(tensor(1, [2, 6, 6, 3], &device), &taps).is_err());
     let relative = SimConv2dConfig::new([3, 4], 3).with_relative_pose(true).init(&device)?;
-    assert!(relative.forward(tensor(1, [2, 6, 6, 3], &device), &taps).is_err());
+    assert!(relative.convolve(tensor(1, [2, 6, 6, 3], &device), &taps).is_err());
     let taps = relative.taps(&frames, &grid)?;
-    assert!(relative.forward(tensor(1, [2, 6, 6, 3], &device), &taps).is_ok());
+    assert!(relative.convolve(tensor(1, [2, 6, 6, 3], &device), &taps).is_ok());
     let strided = SimConv2dConfig::new([3, 4], 3).with_stride(2).init(&device)?;
     assert!(strided.taps(&frames, &grid).unwrap_err().to_string().starts_with("Frames::field"));
 
@@ -231,14 +232,48 @@ fn what_does_not_fit_is_refused_with_an_error() -> Result<()> {
         assert!(norm.forward(x(), &Mask { active: Some(active.into()), gate: None }).is_err());
     }
     assert!(norm.forward(x(), &Mask { active: None, gate: Some([1.0; 7].into()) }).is_err());
-    assert!(pool::gated_mean(x(), tensor(1, [2, 2, 2, 3], &device)).is_err());
-    assert!(pool::global_max(Tensor::zeros([2, 0, 2, 3], &device)).is_err());
+    // Features of another size than their grid, or without positions.
+    assert!(FeatureMap::new(x(), Grid::pixels(2, 3)).is_err());
+    let wrong = FeatureMap { values: x(), grid: Grid::pixels(3, 3) };
+    assert!(pool::gated_mean(&wrong, &Frames::plain(2)).is_err());
+    let empty = FeatureMap::from_images(Tensor::zeros([2, 0, 2, 3], &device));
+    assert!(pool::global_max(&empty).is_err());
 
     assert!(Frames::new(vec![], Equivariance::None).is_err());
     let twice = vec![poses(1, grid, 2, 0.5), poses(2, grid, 2, 0.5)];
     assert!(Frames::new(twice, Equivariance::None).is_err());
     let mixed = vec![poses(1, grid, 2, 0.5), poses(2, Grid::pixels(3, 3), 1, 0.5)];
     assert!(Frames::new(mixed, Equivariance::None).is_err());
+    Ok(())
+}
+
+#[test]
+fn replaced_parameters_are_checked() -> Result<()> {
+    let (device, grid) = (device(), Grid::pixels(6, 6));
+    let frames = Frames::plain(2);
+    let x = || FeatureMap::from_images(tensor(1, [2, 6, 6, 3], &device));
+    let layer = || SimConv2dConfig::new([3, 4], 3).init(&device);
+    let fails = |layer: SimConv2d| layer.forward(x(), &frames).unwrap_err().to_string();
+    assert_eq!(layer()?.forward(x(), &frames)?.grid, grid);
+
+    let mut wrong = layer()?;
+    wrong.weight = Param::from_tensor(tensor(1, [3, 3, 5, 4], &device));
+    assert_eq!(fails(wrong), "SimConv2d: expected weight of [3, 3, 3, 4], got [3, 3, 5, 4]");
+    let mut wrong = layer()?;
+    wrong.bias = Some(Param::from_tensor(tensor(1, [5], &device)));
+    assert_eq!(fails(wrong), "SimConv2d: expected bias of [4], got [5]");
+    let mut wrong = layer()?;
+    wrong.weight = wrong.weight.map(|weight| weight.cast(DType::F64));
+    assert_eq!(fails(wrong), "SimConv2d: expected weight of F32, got F64");
+    let norm = || MaskedBatchNormConfig::new(3).init(&device);
+    let fails =
+        |norm: MaskedBatchNorm| norm.forward(x().values, &Mask::default()).unwrap_err().to_string();
+    let mut wrong = norm()?;
+    wrong.beta = Param::from_tensor(tensor(1, [2], &device));
+    assert_eq!(fails(wrong), "MaskedBatchNorm::forward: expected beta of [3], got [2]");
+    let mut wrong = norm()?;
+    wrong.gamma = wrong.gamma.map(|gamma| gamma.cast(DType::F16));
+    assert_eq!(fails(wrong), "MaskedBatchNorm::forward: expected gamma of F32, got F16");
     Ok(())
 }
 
@@ -253,8 +288,8 @@ fn inputs_in_another_memory_order_are_read_right() -> Result<()> {
     let leaf = channels_first.require_grad();
     let view = leaf.clone().permute([0, 2, 3, 1]);
     let copy = Tensor::from_data(view.to_data(), &device).require_grad();
-    let got = layer.forward(view, &taps)?;
-    let expected = layer.forward(copy.clone(), &taps)?;
+    let got = layer.convolve(view, &taps)?;
+    let expected = layer.convolve(copy.clone(), &taps)?;
     assert_close("output", &got, &expected, 0.0);
     // A gradient that arrives in another order, too.
     let upstream = tensor(3, [2, 4, 6, 5], &device);

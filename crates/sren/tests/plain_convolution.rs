@@ -24,7 +24,7 @@ fn compare(k: usize, stride: usize, [h, w]: [usize; 2], channels: [usize; 2]) {
 
     layer.weight = Param::from_tensor(weight.clone());
     layer.bias = Some(Param::from_tensor(bias.clone()));
-    let ours = layer.forward(x.clone(), &taps).unwrap();
+    let ours = layer.convolve(x.clone(), &taps).unwrap();
     let gradients = (ours.clone() * upstream.clone()).sum().backward();
     let (dx, dw) = (x.grad(&gradients).unwrap(), layer.weight.grad(&gradients).unwrap());
     let db = layer.bias.as_ref().unwrap().grad(&gradients).unwrap();

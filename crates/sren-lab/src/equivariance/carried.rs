@@ -1,5 +1,5 @@
 //! Features in frames of one's choice: those that the estimator reads from the transformed image,
-//! or those of the original image, carried along by the transform as the lemma wants them.
+//! or those of the original image, transformed with the image as the lemma requires.
 
 use std::sync::{Arc, Mutex};
 

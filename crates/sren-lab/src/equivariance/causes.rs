@@ -20,14 +20,14 @@ use super::scenes::Scenes;
 use crate::error::Result;
 use crate::inference::inference_device;
 
-/// Images that causes are looked for on,
+/// Images that causes are measured on,
 const IMAGES: usize = 3;
 /// and positions drawn for each transform.
 const POSITIONS: usize = 3;
 /// Pixels by which the canvas grows, at least.
 const MARGIN: usize = 16;
 
-/// How the poses themselves follow.
+/// The error of the poses themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PoseError {
     /// Median error of the angle, in degrees.
@@ -92,7 +92,7 @@ impl Parts {
     }
 }
 
-/// Looks for the causes of the error of `network`, made by `config`, over `transforms`.
+/// Measures the causes of the error of `network`, made by `config`, over `transforms`.
 pub fn causes(
     network: &Network,
     config: &NetworkConfig,
@@ -156,7 +156,7 @@ fn pose_error(changes: &[PoseChange]) -> PoseError {
     }
 }
 
-/// The errors of the same weights on grids twice as fine, taps as far apart as before.
+/// The errors of the same weights on grids twice as fine, taps as far apart in pixels.
 fn on_half_stride(
     network: &Network,
     config: &NetworkConfig,
@@ -174,7 +174,7 @@ fn on_half_stride(
     Ok(errors.into_iter().map(|layer| (layer.name, layer.error)).collect())
 }
 
-/// How much the features change, nothing else, when the canvas grows: turned by 30 degrees and
+/// How much the features change, nothing else, when the canvas grows: rotated by 30 degrees and
 /// scaled by 1.4, where the border is nearest.
 fn border(network: &Network, scenes: &Scenes) -> Result<Vec<(String, f64)>> {
     let device = inference_device();

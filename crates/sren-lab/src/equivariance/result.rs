@@ -16,11 +16,11 @@ use crate::plot::{LineChart, Series};
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Turns over the circle.
+    /// Rotations over the circle.
     pub angles: usize,
     /// Positions drawn for each transform: so many passes.
     pub positions: usize,
-    /// Whether causes are looked for.
+    /// Whether causes are measured.
     pub causes: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct EquivarianceResult {
     pub side: usize,
     /// Radius of the disc in which positions are compared, in pixels.
     pub radius: f64,
-    /// What the network follows: sren, so2, scale or cnn.
+    /// The equivariance group: sren, so2, scale or cnn.
     pub model: String,
     /// Where its weights come from.
     pub weights: String,
@@ -77,8 +77,8 @@ pub struct EquivarianceResult {
     pub causes: Option<Causes>,
 }
 
-/// Measures a network beside `cnn`, or without one beside the same weights in frames that follow
-/// nothing.
+/// Measures a network beside `cnn`, or without one beside the same weights in plain
+/// frames.
 pub fn measure_equivariance(
     Subject { network, config, weights }: Subject,
     cnn: Option<Subject>,
@@ -86,14 +86,14 @@ pub fn measure_equivariance(
     plan: Plan,
 ) -> Result<EquivarianceResult> {
     let transforms = Transforms::new(plan.angles)?;
-    let follows = network.equivariance() != Equivariance::None;
+    let equivariant = network.equivariance() != Equivariance::None;
     let errors = |network: &Network, config: &NetworkConfig| {
         survey(network, &scenes.read_by(config)?, &transforms, plan.positions)
     };
     let measured = errors(network, config)?;
     let companion = match cnn {
         Some(given) => Some((given.weights, errors(given.network, given.config)?)),
-        None if follows => {
+        None if equivariant => {
             let plain = plain_companion(network, config)?;
             Some(("the same weights, no frames", errors(&plain, config)?))
         }
@@ -103,7 +103,7 @@ pub fn measure_equivariance(
         companion.map(|(weights, survey)| Companion { weights: weights.into(), survey });
     let some: Vec<_> = transforms.both.iter().step_by(2).copied().collect();
     let causes =
-        (plan.causes && follows).then(|| causes(network, config, &scenes.read_by(config)?, &some));
+        (plan.causes && equivariant).then(|| causes(network, config, &scenes.read_by(config)?, &some));
     Ok(EquivarianceResult {
         data: scenes.name().into(),
         images: scenes.len(),

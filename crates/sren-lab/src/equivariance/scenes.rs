@@ -1,6 +1,6 @@
 //! The images that equivariance is measured on, under any transform.
 //!
-//! Every image stands on a canvas that it does not leave: turned by any angle up to scale 1.4,
+//! Every image stands on a canvas that it does not leave: rotated by any angle up to scale 1.4,
 //! upright up to scale 2. Digits stand on black, photographs, cut to a disc, on their mean colour. So nothing enters or leaves the frame, and what is compared, the
 //! positions in a disc about the centre, stays in it with its surroundings.
 
@@ -82,8 +82,8 @@ impl Scenes {
         Self::photographs(name, (0..count).map(read).collect::<Result<_>>()?, side)
     }
 
-    /// ImageFolderConfig of `side` x `side` pixels, shown as in training: through a round window with a
-    /// soft edge, on their mean colour; on a canvas of twice their side.
+    /// Photographs of `side` x `side` pixels, as in training: behind a circular mask with a soft edge,
+    /// on their mean colour; on a canvas of twice their side.
     pub fn photographs(name: String, photographs: Vec<Image>, side: usize) -> Result<Self> {
         let (mut images, mut grounds) = (Vec::new(), Vec::new());
         for photograph in &photographs {

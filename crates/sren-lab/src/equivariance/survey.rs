@@ -18,23 +18,23 @@ const WIDE_SCALES: [f64; 8] = [0.5, 0.6, 0.75, 0.9, 1.15, 1.4, 1.7, 2.0];
 /// Transforms that are measured together.
 #[derive(Debug, Clone)]
 pub struct Transforms {
-    /// Turns between the multiples of 90 degrees, evenly over the circle.
+    /// Rotations between the multiples of 90 degrees, evenly over the circle.
     pub rotation: Vec<Similarity>,
     /// Scales 0.7 to 1.4.
     pub scale: Vec<Similarity>,
     /// Both.
     pub both: Vec<Similarity>,
-    /// Turns by 90, 180 and 270 degrees.
+    /// Rotations by 90, 180 and 270 degrees.
     pub rot90: Vec<Similarity>,
     /// Translations by whole steps of 4 pixels. (Between its positions a grid has nothing that
-    /// could be compared; turned and scaled images are moved by parts of a step, too.)
+    /// could be compared; rotated and scaled images are moved by parts of a step, too.)
     pub translation: Vec<Similarity>,
     /// Scales 0.5 to 2.
     pub wide_scale: Vec<Similarity>,
 }
 
 impl Transforms {
-    /// `angles` turns over the circle and as many turned and scaled, rounded up to a multiple of 4:
+    /// `angles` rotations over the circle and as many rotated and scaled, rounded up to a multiple of 4:
     /// then none is a multiple of 90 degrees. All the scales, or every other if angles are few.
     pub fn new(angles: usize) -> Result<Self> {
         let angles = angles.max(1).next_multiple_of(4);
@@ -65,13 +65,13 @@ impl Transforms {
 /// Errors by group of transforms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Errors {
-    /// Turns over the circle.
+    /// Rotations over the circle.
     pub rotation: f64,
     /// Scales 0.7 to 1.4.
     pub scale: f64,
     /// Both.
     pub both: f64,
-    /// Turns by multiples of 90 degrees.
+    /// Rotations by multiples of 90 degrees.
     pub rot90: f64,
     /// Translations.
     pub translation: f64,
@@ -146,9 +146,9 @@ pub struct LayerErrors {
 pub struct Survey {
     /// The layers, first to last.
     pub layers: Vec<LayerErrors>,
-    /// The greatest error of any layer, group by group.
+    /// The largest error of any layer, group by group.
     pub worst: Errors,
-    /// The layer with the greatest error over both rotations and scales.
+    /// The layer with the largest error over both rotations and scales.
     pub worst_layer: String,
 }
 

@@ -1,4 +1,4 @@
-//! One orientation and one size for a whole image, from its pose field. They turn and grow with
+//! One orientation and one size for a whole image, from its pose field. They rotate and grow with
 //! the image.
 //!
 //! The orientation is where the angles of all positions, each weighted with its confidence, are
@@ -9,7 +9,7 @@ use std::f64::consts::{PI, TAU};
 use serde::Serialize;
 use sren::{PoseField, wrap_angle};
 
-/// Directions that angles are dealt to, and at which the density is looked at.
+/// Bins of the circle.
 const DIRECTIONS: usize = 360;
 /// Directions to either side beyond which the kernel is below 1e-4.
 const REACH: usize = 72;

@@ -19,7 +19,7 @@ const CLASSES: usize = 10;
 const CHANNELS: usize = 1;
 /// Training images of MNIST.
 const TRAINING_SET: usize = 60_000;
-/// Greatest shift of training images, in pixels.
+/// Largest shift of training images, in pixels.
 const MAX_SHIFT: u32 = 256;
 /// Most bytes of a config.
 const MAX_FILE: u64 = 1 << 22;
@@ -34,7 +34,7 @@ pub enum Preset {
     Quick,
     /// The small network on all images, some thirty CPU-minutes.
     Default,
-    /// The wide network on images turned and scaled a little: SREN+, some ninety CPU-minutes.
+    /// The wide network on images rotated and scaled slightly: SREN+, some ninety CPU-minutes.
     Plus,
     /// The paper's own: ResNet-18, 200 epochs.
     Paper,
@@ -88,19 +88,19 @@ pub struct TrainingConfig {
     pub data: Source,
     /// The network's name: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos.
     pub arch: String,
-    /// What it follows: sren, so2, scale or cnn.
+    /// Its equivariance group: sren, so2, scale or cnn.
     pub model: String,
-    /// Whether training images are turned by up to 30 degrees and scaled by 0.8 to 1.2.
+    /// Whether training images are rotated by up to 30 degrees and scaled by 0.8 to 1.2.
     pub augment: bool,
-    /// Greatest shift of training images along each axis, in pixels, drawn anew each epoch, in
+    /// Largest shift of training images along each axis, in pixels, drawn again each epoch, in
     /// steps of half a pixel.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub shift: u32,
-    /// Positions of a training image that are computed, drawn anew each epoch; 0 for all. For
+    /// Positions of a training image that are computed, drawn again each epoch; 0 for all. For
     /// networks without blocks, whose positions do not see each other.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub positions: u32,
-    /// A random turn and scaling of all frames of a training image, drawn anew each epoch.
+    /// A random rotation and scaling of all frames of a training image, drawn again each epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pose_jitter: Option<PoseJitter>,
     /// Passes over the training images.
@@ -125,7 +125,7 @@ pub struct TrainingConfig {
     /// What images other than the bundled digits are brought to.
     #[serde(default, alias = "photographs", skip_serializing_if = "Option::is_none")]
     pub image_folder: Option<ImageFolderConfig>,
-    /// The network in full. Without it, `arch` and `model` say everything.
+    /// The network in full. Without it, `arch` and `model` determine it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkConfig>,
 }
@@ -138,7 +138,7 @@ impl TrainingConfig {
     /// Reads a config. `name` is used in errors.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let config: Self = toml::from_str(text).map_err(|e| {
-            // The first line says what, the rest draws where.
+            // The message is in the first line; the rest points at the text.
             let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.lines().count().max(1);
             let got = format!("line {line}: {}", e.message().replace('\n', " "));
@@ -198,34 +198,34 @@ impl TrainingConfig {
         self.validation_images = self.validation_images.min((images / 4).max(1));
     }
 
-    /// Refuses what cannot be trained.
+    /// Returns an error if it cannot be trained.
     pub fn check(&self, name: &str) -> Result<()> {
-        let refuse = |expected: &str, got: String| Err(LabError::invalid(name, expected, got));
+        let fail = |expected: &str, got: String| Err(LabError::invalid(name, expected, got));
         self.model.parse::<Equivariance>()?;
         self.arch.parse::<Architecture>()?;
         if self.epochs == 0 || self.batch < 2 {
             let got = format!("{} and {}", self.epochs, self.batch);
-            return refuse("at least 1 epoch and batches of at least 2", got);
+            return fail("at least 1 epoch and batches of at least 2", got);
         }
         if self.epochs.max(self.patience) > MAX_EPOCHS || self.batch > MAX_BATCH {
             let got = format!("{}, {} and {}", self.epochs, self.patience, self.batch);
             let expected = format!(
                 "epochs and patience of at most {MAX_EPOCHS} and batches of at most {MAX_BATCH}"
             );
-            return refuse(&expected, got);
+            return fail(&expected, got);
         }
         if !(self.learning_rate.is_finite() && self.learning_rate > 0.0) {
-            return refuse("a finite learning rate > 0", self.learning_rate.to_string());
+            return fail("a finite learning rate > 0", self.learning_rate.to_string());
         }
         if let Schedule::OneCycle { warmup } = self.schedule
             && !(0.0..1.0).contains(&warmup)
         {
-            return refuse("a warmup in 0..1", warmup.to_string());
+            return fail("a warmup in 0..1", warmup.to_string());
         }
         if let Some(PoseJitter { angle, ln_scale }) = self.pose_jitter
             && ![angle, ln_scale].iter().all(|v| v.is_finite() && *v >= 0.0)
         {
-            return refuse("a pose jitter of 0 or more", format!("{angle} and {ln_scale}"));
+            return fail("a pose jitter of 0 or more", format!("{angle} and {ln_scale}"));
         }
         let mut total = TRAINING_SET;
         if let Some(photographs) = &self.image_folder {
@@ -241,17 +241,17 @@ impl TrainingConfig {
         let (network, (channels, classes)) = (self.network()?, self.ends());
         if (network.image_channels, network.classes) != (channels, classes) {
             let expected = format!("a network for {classes} classes and {channels} channels");
-            return refuse(
+            return fail(
                 &expected,
                 format!("{} and {}", network.classes, network.image_channels),
             );
         }
         if self.positions > 0 && !network.backbone.has_independent_positions() {
             let expected = "positions drawn (positions) only for a network without stages";
-            return refuse(expected, format!("{} and a network with stages", self.positions));
+            return fail(expected, format!("{} and a network with stages", self.positions));
         }
         if self.shift > MAX_SHIFT {
-            return refuse("a shift of at most 256 pixels", self.shift.to_string());
+            return fail("a shift of at most 256 pixels", self.shift.to_string());
         }
         network.geometry([self.canvas(); 2])?;
         Ok(())
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn faults_are_named_in_one_line() {
         let good = Preset::Quick.config().unwrap().to_toml().unwrap();
-        for (from, to, says) in [
+        for (from, to, message) in [
             ("epochs = ", "epochs = 'x' # ", "invalid type"),
             ("epochs = ", "epochz = ", "unknown field `epochz`"),
             (
@@ -297,7 +297,7 @@ mod tests {
             let error = TrainingConfig::parse("r.toml", &good.replacen(from, to, 1))
                 .unwrap_err()
                 .to_string();
-            assert!(error.contains(says) && error.lines().count() == 1, "{error}");
+            assert!(error.contains(message) && error.lines().count() == 1, "{error}");
         }
     }
 }

@@ -47,8 +47,8 @@ mod tests {
         for image in one.confidence().chunks_exact(25) {
             assert_eq!(image.iter().filter(|c| **c > 0.0).count(), 7);
         }
-        let kept = one.confidence().iter().zip(field().confidence().to_vec());
-        assert!(kept.into_iter().all(|(drawn, own)| *drawn == 0.0 || *drawn == own));
+        let drawn = one.confidence().iter().zip(field().confidence().to_vec());
+        assert!(drawn.into_iter().all(|(drawn, own)| *drawn == 0.0 || *drawn == own));
         // All, where there are no more.
         let all = with_positions(vec![field()], 30, 1, 1, &[4, 9]).unwrap().remove(0);
         assert_eq!(all, field());

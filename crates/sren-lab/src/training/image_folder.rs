@@ -1,11 +1,11 @@
-//! What a config says of images that are not the bundled digits.
+//! Images of one's own: preprocessing, classes, augmentation.
 
 use serde::{Deserialize, Serialize};
 use sren_data::{Letterbox, Padding, PhotographAugmentation};
 
 use crate::error::{LabError, Result};
 
-/// Sides that images may be brought to, and be shown on.
+/// Sides of images and of their canvas.
 const SIDES: std::ops::RangeInclusive<usize> = 8..=1024;
 /// Most classes,
 const MAX_CLASSES: usize = 10_000;
@@ -18,7 +18,7 @@ const MAX_IMAGES: usize = 1 << 30;
 pub struct ImageFolderConfig {
     /// Side of the square that every image is brought to.
     pub size: usize,
-    /// Side of the canvas that the square is shown on, through a round window.
+    /// Side of the canvas that the square stands on, behind a circular mask.
     pub canvas: usize,
     /// Seed that draws the test images of a folder that is not split into train and test.
     pub split_seed: u64,
@@ -55,7 +55,7 @@ impl ImageFolderConfig {
         Padding { canvas: [self.canvas; 2], window: true }
     }
 
-    /// Refuses what cannot be shown. `name` is used in errors.
+    /// Returns an error if a setting is out of range. `name` is used in errors.
     pub fn check(&self, name: &str) -> Result<()> {
         if !(SIDES.contains(&self.size) && SIDES.contains(&self.canvas) && self.canvas >= self.size)
         {

@@ -13,13 +13,13 @@ impl TrainingConfig {
     /// Reads the images of `split`. Those that a run was made for must be there still.
     pub fn load(&self, split: Split) -> Result<Loaded> {
         let loaded = match (&self.data, &self.image_folder) {
-            (Source::Mnist, None) => return Ok(whole(Dataset::mnist(split)?)),
+            (Source::Mnist, None) => return Ok(complete(Dataset::mnist(split)?)),
             (Source::Folder(path), Some(photographs)) => {
                 let ImageFolderConfig { size, canvas, split_seed, .. } = *photographs;
                 ImageFolder::open(path, split_seed)?.load(split, size, canvas, IMAGE_BUDGET)?
             }
             (Source::Stl10(path), Some(ImageFolderConfig { size: stl10::SIDE, canvas, .. })) => {
-                whole(stl10::load_stl10(path, split, *canvas)?)
+                complete(stl10::load_stl10(path, split, *canvas)?)
             }
             (Source::Stl10(_), Some(ImageFolderConfig { size, .. })) => {
                 let expected = format!("size {}", stl10::SIDE);
@@ -77,7 +77,7 @@ impl TrainingConfig {
     }
 
     /// Whether a training image is the same in every epoch.
-    pub fn keeps_images(&self) -> bool {
+    pub fn has_constant_images(&self) -> bool {
         !self.augment
             && self.shift == 0
             && self.image_folder.as_ref().is_none_or(|p| p.augment.is_none())
@@ -100,13 +100,13 @@ impl TrainingConfig {
         Ok(images.augmented_batch(indices, change, transform)?)
     }
 
-    /// How image number `index` is turned, scaled and moved in `epoch`.
+    /// The transform of image number `index` in `epoch`.
     pub(super) fn transform(&self, epoch: usize, index: usize) -> sren_data::Result<Similarity> {
-        let turns = if self.augment { Augmentation::PAPER } else { Augmentation::NONE };
-        Augmentation { shift: self.shift, ..turns }.draw(self.seed, epoch, index)
+        let augmentation = if self.augment { Augmentation::PAPER } else { Augmentation::NONE };
+        Augmentation { shift: self.shift, ..augmentation }.draw(self.seed, epoch, index)
     }
 }
 
-fn whole(images: Dataset) -> Loaded {
+fn complete(images: Dataset) -> Loaded {
     Loaded { images, broken: Vec::new() }
 }

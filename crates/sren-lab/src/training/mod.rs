@@ -1,4 +1,4 @@
-//! Training: config, optimiser, schedule, the loop, and the run folder it leaves.
+//! Training: configuration, optimiser, schedule, the loop, and the run folder.
 //!
 //! Every draw follows from the config's seed and the step it is for, so that a run that was stopped
 //! goes on as if it never had been.

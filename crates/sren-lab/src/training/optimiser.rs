@@ -59,8 +59,8 @@ impl Optimiser {
         Self { kind, steps: 0, moments: BTreeMap::new() }
     }
 
-    /// Moves the parameters of `module` against their gradients. Gradients that are no numbers are
-    /// refused.
+    /// Moves the parameters of `module` against their gradients. Returns an error if a gradient is not
+    /// finite.
     pub fn step<M: Module>(
         &mut self,
         rate: f64,

@@ -1,33 +1,32 @@
-//! The pose fields of images that training sees unchanged in every epoch: read once, then kept,
-//! active positions only.
+//! A cache of the pose fields of images that do not change from epoch to epoch: active positions
+//! only.
 
 use sren::{Grid, PoseField};
 
 use crate::error::Result;
 
-/// Most bytes that are kept; images beyond it are read again each time.
+/// Most bytes of the cache; poses of images beyond it are estimated each time.
 const BUDGET: usize = 1 << 30;
 
-/// Pose fields by the number of their image. Of positions that have no pose nothing is kept: this
-/// is for networks that do not compute there.
+/// Pose fields by the number of their image, for networks that compute active positions only.
 #[derive(Debug, Default)]
 pub(super) struct PoseCache {
     /// By image, then by grid.
-    images: Vec<Option<Vec<Kept>>>,
+    images: Vec<Option<Vec<Entry>>>,
     bytes: usize,
 }
 
 /// The active positions of one image on one grid.
 #[derive(Debug, Clone)]
-struct Kept {
+struct Entry {
     positions: Vec<u16>,
     /// Scale, angle, confidence.
     values: Vec<[f32; 3]>,
 }
 
 impl PoseCache {
-    /// Keeps the fields of `images`, one a grid, where it can.
-    pub(super) fn keep(&mut self, images: &[usize], fields: &[PoseField]) {
+    /// Adds the fields of `images`, one per grid, while there is room.
+    pub(super) fn insert(&mut self, images: &[usize], fields: &[PoseField]) {
         let fits =
             |field: &PoseField| field.poses() == 1 && u16::try_from(field.grid().len()).is_ok();
         if !fields.iter().all(fits) {
@@ -37,23 +36,23 @@ impl PoseCache {
             if self.bytes > BUDGET {
                 return;
             }
-            let kept: Vec<Kept> = fields.iter().map(|field| Kept::of(field, slot)).collect();
-            self.bytes += kept.iter().map(|kept| kept.positions.len() * 14 + 64).sum::<usize>();
+            let entries: Vec<Entry> = fields.iter().map(|field| Entry::of(field, slot)).collect();
+            self.bytes += entries.iter().map(|entry| entry.positions.len() * 14 + 64).sum::<usize>();
             if self.images.len() <= image {
                 self.images.resize(image + 1, None);
             }
-            self.images[image] = Some(kept);
+            self.images[image] = Some(entries);
         }
     }
 
-    /// The fields of `images` on `grids`, if all are kept.
+    /// The fields of `images` on `grids`, if all are cached.
     pub(super) fn fields(
         &self,
         images: &[usize],
         grids: &[Grid],
     ) -> Result<Option<Vec<PoseField>>> {
-        let kept = |image: &usize| self.images.get(*image).and_then(Option::as_ref);
-        let Some(kept) = images.iter().map(kept).collect::<Option<Vec<_>>>() else {
+        let entry = |image: &usize| self.images.get(*image).and_then(Option::as_ref);
+        let Some(entries) = images.iter().map(entry).collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
         let mut fields = Vec::new();
@@ -61,8 +60,8 @@ impl PoseCache {
             let positions = images.len() * grid.len();
             let (mut scale, mut angle) = (vec![1.0; positions], vec![0.0; positions]);
             let mut confidence = vec![0.0; positions];
-            for (slot, kept) in kept.iter().enumerate() {
-                let Kept { positions, values } = &kept[index];
+            for (slot, entry) in entries.iter().enumerate() {
+                let Entry { positions, values } = &entry[index];
                 for (position, value) in positions.iter().zip(values) {
                     let at = slot * grid.len() + usize::from(*position);
                     [scale[at], angle[at], confidence[at]] = *value;
@@ -76,7 +75,7 @@ impl PoseCache {
     }
 }
 
-impl Kept {
+impl Entry {
     fn of(field: &PoseField, slot: usize) -> Self {
         let first = slot * field.grid().len();
         let active = |at: &usize| field.confidence()[first + at] > 0.0;
@@ -97,17 +96,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_comes_back_where_there_is_a_pose() {
+    fn cached_poses_come_back_at_active_positions() {
         let grid = Grid::pixels(2, 2);
         let (scale, angle) =
             ((1..=8).map(|v| v as f32).collect(), (0..8).map(|v| v as f32).collect());
         let confidence = vec![0.0, 0.5, 1.0, 0.0, 1.0, 1.0, 0.0, 0.25];
         let field = PoseField::new(grid, 2, 1, scale, angle, vec![1.0; 8], confidence).unwrap();
-        let mut kept = PoseCache::default();
-        assert!(kept.fields(&[3], &[grid]).unwrap().is_none());
-        kept.keep(&[3, 1], std::slice::from_ref(&field));
-        assert!(kept.fields(&[3, 2], &[grid]).unwrap().is_none());
-        let back = kept.fields(&[3, 1], &[grid]).unwrap().unwrap();
+        let mut cache = PoseCache::default();
+        assert!(cache.fields(&[3], &[grid]).unwrap().is_none());
+        cache.insert(&[3, 1], std::slice::from_ref(&field));
+        assert!(cache.fields(&[3, 2], &[grid]).unwrap().is_none());
+        let back = cache.fields(&[3, 1], &[grid]).unwrap().unwrap();
         assert_eq!(back[0].confidence(), field.confidence());
         for at in (0..8).filter(|at| field.confidence()[*at] > 0.0) {
             assert_eq!(

@@ -1,4 +1,4 @@
-//! What a run leaves on disk, every file written whole or not at all:
+//! The files of a run, each written atomically:
 //!
 //! ```text
 //! config.toml                    the config, the network in full
@@ -55,7 +55,7 @@ pub struct Checkpoint {
     pub step: usize,
     /// Sum of the losses of these steps.
     pub loss: f64,
-    /// Images told right in these steps.
+    /// Images classified correctly in these steps.
     pub right: usize,
 }
 

@@ -20,7 +20,7 @@ use super::run_folder::{Checkpoint, EpochMetrics, RunFolder};
 use crate::error::{LabError, Result};
 use crate::evaluation::accuracy;
 
-/// Something to tell whoever watches.
+/// Progress of a run.
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
     /// A step is done.
@@ -87,7 +87,7 @@ impl Trainer {
         let device = Device::flex().autodiff();
         device.seed(config.seed);
         let network = config.network()?.init(&device)?;
-        // Burn draws weights when they are first looked at: now.
+        // Burn draws weights when they are first read: now.
         Weights::of(&network);
         let metrics = Vec::new();
         let (step, loss, right) = (0, 0.0, 0);
@@ -109,7 +109,7 @@ impl Trainer {
     }
 
     /// The run of `folder`, from where it stopped. A run that was stopped before its first
-    /// checkpoint begins anew.
+    /// checkpoint starts over.
     pub fn resume(config: TrainingConfig, folder: RunFolder) -> Result<Self> {
         let kind = config.optimiser;
         let fresh = !folder.path().join("checkpoint/state.safetensors").exists();
@@ -143,7 +143,7 @@ impl Trainer {
     }
 
     /// Trains to the end, or until `stop` is set.
-    pub fn run(&mut self, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) -> Result<Outcome> {
+    pub fn run(&mut self, stop: &AtomicBool, on_event: &mut dyn FnMut(Event)) -> Result<Outcome> {
         let begin = Instant::now();
         let steps = self.epoch_steps();
         let todo = steps * (self.config.epochs - self.metrics.len().min(self.config.epochs));
@@ -162,7 +162,7 @@ impl Trainer {
                 self.train_step(epoch, &order[self.step * size..(self.step + 1) * size])?;
                 done += 1;
                 let seconds = begin.elapsed().as_secs_f64();
-                tell(Event::Step {
+                on_event(Event::Step {
                     epoch: [epoch, self.config.epochs],
                     step: [self.step, steps],
                     loss: self.loss / self.step as f64,
@@ -173,12 +173,12 @@ impl Trainer {
             }
             let images = (self.step - epoch_step) * self.batch_size();
             self.end_epoch(images as f64 / epoch_begin.elapsed().as_secs_f64())?;
-            tell(Event::Epoch(&self.metrics[self.metrics.len() - 1]));
+            on_event(Event::Epoch(&self.metrics[self.metrics.len() - 1]));
         }
         Ok(Outcome::Done)
     }
 
-    /// Images a step: all, if there are fewer than the config says.
+    /// Images per step: all, if there are fewer than configured.
     fn batch_size(&self) -> usize {
         self.config.batch.min(self.split.training.len())
     }
@@ -230,8 +230,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// The pose fields of `images`, number `indices` of the training set: kept, where the images are
-    /// the same in every epoch, and turned and scaled at random if the config says so.
+    /// The pose fields of `images`, number `indices` of the training set: cached where the images are
+    /// the same in every epoch, and with pose jitter if configured.
     fn pose_fields(
         &mut self,
         epoch: usize,
@@ -239,15 +239,15 @@ impl Trainer {
         images: &Tensor<4>,
     ) -> Result<Vec<PoseField>> {
         let [_, h, w, _] = images.dims();
-        let keeps = self.config.keeps_images() && self.network.classifier().computes_active_only();
+        let cacheable = self.config.has_constant_images() && self.network.classifier().computes_active_only();
         let grids = self.network.grids(&Grid::pixels(h, w))?;
-        let kept = if keeps { self.poses.fields(indices, &grids)? } else { None };
-        let fields = match kept {
+        let cached = if cacheable { self.poses.fields(indices, &grids)? } else { None };
+        let fields = match cached {
             Some(fields) => fields,
             None => {
                 let fields = self.network.pose_fields(images)?;
-                if keeps {
-                    self.poses.keep(indices, &fields);
+                if cacheable {
+                    self.poses.insert(indices, &fields);
                 }
                 fields
             }
@@ -265,7 +265,7 @@ impl Trainer {
         Ok(jittered.collect::<Result<_, _>>().map_err(sren::Error::from)?)
     }
 
-    /// Validates, keeps the weights if they are as good as the best, and saves everything.
+    /// Validates, saves the weights if they are as good as the best, and a checkpoint.
     fn end_epoch(&mut self, images_per_second: f64) -> Result<()> {
         let learning_rate = self.rate();
         let network = self.network.valid();
@@ -281,7 +281,7 @@ impl Trainer {
             images_per_second,
         });
         (self.step, self.loss, self.right) = (0, 0.0, 0);
-        // The checkpoint last: whatever is interrupted here is made again from the one before.
+        // The checkpoint last: whatever is interrupted here is repeated from the previous one.
         // Of those that are as good but for the standard error the last: it has learned longest.
         if validation.accuracy + validation.standard_error() >= best {
             self.folder.save_model(&Weights::of(&self.network))?;

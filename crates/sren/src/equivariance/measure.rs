@@ -25,7 +25,7 @@ pub struct Protocol {
     /// The pixels of the images.
     pub image: Grid,
     /// Only positions within this distance of the images' centre are compared, in pixels. A disc
-    /// stays a disc when turned; choose it so that it, and all that features in it depend on, stay
+    /// stays a disc when rotated; choose it so that it, and all that features in it depend on, stay
     /// in frame.
     pub radius: f64,
     /// Positions drawn for each transform that does not map the grid onto itself: so many forward

@@ -44,6 +44,7 @@ pub enum BackboneConfig {
 
 /// A backbone by configuration.
 #[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)] // a network has one
 pub enum AnyBackbone {
     /// See [`SimResNet`].
     Residual(SimResNet),

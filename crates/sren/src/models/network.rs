@@ -189,6 +189,7 @@ impl NetworkConfig {
 
 /// A network to train and to predict with. Made by [`NetworkConfig`].
 #[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)] // a network has one
 pub enum Network {
     /// A classifier alone.
     Single(Classifier),

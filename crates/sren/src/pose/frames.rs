@@ -53,7 +53,7 @@ enum Source {
     /// Every pose is the identity.
     Identity,
     /// Estimated from the images.
-    Images(PoseEstimator, ImageBatch),
+    Images(Box<PoseEstimator>, ImageBatch),
 }
 
 /// Everything but the poses that determines a tap table.
@@ -100,7 +100,7 @@ impl Frames {
         group: Equivariance,
     ) -> Self {
         let batch = images.batch();
-        Self::from_source(Source::Images(estimator, images), batch, group)
+        Self::from_source(Source::Images(Box::new(estimator), images), batch, group)
     }
 
     fn from_source(source: Source, batch: usize, group: Equivariance) -> Self {

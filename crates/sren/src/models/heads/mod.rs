@@ -40,6 +40,7 @@ pub enum HeadConfig {
 
 /// A head by configuration.
 #[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)] // a network has one
 pub enum AnyHead {
     /// See [`PooledHead`].
     Pooled(PooledHead),

@@ -1,7 +1,7 @@
 //! What a config says of images that are not the bundled digits.
 
 use serde::{Deserialize, Serialize};
-use sren_data::{Letterbox, Padding, PhotographAugmentation};
+use sren_data::{Letterbox, Padding, PhotoAugmentation};
 
 use crate::error::{LabError, Result};
 
@@ -32,7 +32,7 @@ pub struct ImageFolderConfig {
     pub classes: Vec<String>,
     /// How training images change from epoch to epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub augment: Option<PhotographAugmentation>,
+    pub augment: Option<PhotoAugmentation>,
 }
 
 impl ImageFolderConfig {
@@ -52,7 +52,7 @@ impl ImageFolderConfig {
 
     /// and how they are shown.
     pub fn padding(&self) -> Padding {
-        Padding { canvas: [self.canvas; 2], window: true }
+        Padding { canvas: [self.canvas; 2], circular_mask: true }
     }
 
     /// Refuses what cannot be shown. `name` is used in errors.

@@ -26,7 +26,7 @@ impl Preprocessing {
         let (side, channels) = (self.fit.side, self.fit.channels);
         let data = self.fit.bytes(image)?.iter().map(|v| f32::from(*v) / 255.0).collect();
         let fitted = Image::new(side, side, channels, data)?;
-        Ok(self.padding.show(&fitted, transform)?)
+        Ok(self.padding.apply(&fitted, transform)?)
     }
 }
 
@@ -105,7 +105,7 @@ impl TrainingConfig {
             }
             None => Preprocessing {
                 fit: Letterbox { side: Mnist::SIDE, channels: 1, mean_colour: false },
-                padding: Padding { canvas: [CANVAS; 2], window: false },
+                padding: Padding { canvas: [CANVAS; 2], circular_mask: false },
             },
         }
     }
@@ -142,5 +142,5 @@ impl TrainingConfig {
 }
 
 fn whole(images: Dataset) -> Loaded {
-    Loaded { images, broken: Vec::new() }
+    images.into()
 }

@@ -13,9 +13,9 @@ use crate::evaluation::inference_device;
 /// The name that stands for the network that comes with the program, instead of a run's folder.
 pub const BUNDLED: &str = "mnist-sren";
 
-const CONFIG: &str = include_str!("../../../../models/mnist-sren.toml");
-const METRICS: &str = include_str!("../../../../models/mnist-sren.jsonl");
-const WEIGHTS: &[u8] = include_bytes!("../../../../models/mnist-sren.safetensors");
+const CONFIG: &str = include_str!("../../models/mnist-sren.toml");
+const METRICS: &str = include_str!("../../models/mnist-sren.jsonl");
+const WEIGHTS: &[u8] = include_bytes!("../../models/mnist-sren.safetensors");
 
 /// A trained network, ready to evaluate, and how it was made.
 #[derive(Debug)]

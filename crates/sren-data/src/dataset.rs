@@ -1,4 +1,4 @@
-//! Labelled images of one size, held in memory as bytes or, beyond a budget, in their files.
+//! Labelled images of one size, cached in memory as bytes or, beyond a budget, read from files.
 
 use std::path::PathBuf;
 
@@ -11,27 +11,38 @@ use crate::files::read_image;
 use crate::letterbox::Letterbox;
 use crate::mnist::{Mnist, Split};
 use crate::padding::Padding;
+use crate::shape::len_of;
 
-/// Side of the black canvas that a digit of 28 x 28 stands in the middle of.
+/// Side of the black canvas around a digit of 28 x 28.
 pub const CANVAS: usize = 56;
 
-/// Labelled images of one size and their classes.
+/// Labelled images of one size, on a canvas, and the names of their classes.
+///
+/// ```
+/// use sren_data::{Dataset, Split, TestSet};
+///
+/// let digits = Dataset::mnist(Split::Test)?;
+/// let batch = digits.batch(&[3, 0], |index| TestSet::Rotated.transform(index))?;
+/// assert_eq!((batch.shape, &batch.labels[..]), ([2, 56, 56, 1], &[0, 7][..]));
+/// assert_eq!(batch.transforms[0], TestSet::Rotated.transform(3)?);
+/// # Ok::<(), sren_data::DataError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dataset {
     name: String,
     classes: Vec<String>,
-    /// Height, width, channels of what is stored.
+    /// Height, width, channels without the canvas.
     stored: [usize; 3],
     padding: Padding,
     pixels: Vec<u8>,
     labels: Vec<u32>,
-    /// The files of the last images, whose pixels are not held.
+    /// The files of the last images, whose pixels are not cached.
     files: Vec<PathBuf>,
 }
 
 impl Dataset {
-    /// Images `[n, height, width, channels]`, each with the number of its class. `name` is used in
-    /// errors.
+    /// Images `[n, height, width, channels]` and the class of each. `name` is used in errors.
+    /// Returns an error if there are none, or if pixels, labels and classes do not match.
     pub fn new(
         name: impl Into<String>,
         classes: Vec<String>,
@@ -42,8 +53,8 @@ impl Dataset {
         Self::with_files(name, classes, shape, pixels, labels, Vec::new())
     }
 
-    /// [`new`](Self::new), where the pixels of the last images are not held but read from `files`
-    /// and made to fit each time.
+    /// [`new`](Self::new), where the pixels of the last images are not cached: they are read from
+    /// `files` and letterboxed each time.
     pub fn with_files(
         name: impl Into<String>,
         classes: Vec<String>,
@@ -53,21 +64,22 @@ impl Dataset {
         files: Vec<PathBuf>,
     ) -> Result<Self> {
         let name = name.into();
-        if labels.is_empty() || height * width * channels == 0 {
+        let stored = [height, width, channels];
+        let Some(size) = len_of(&stored).filter(|size| *size > 0 && !labels.is_empty()) else {
             let got = format!("{} of {height} x {width} x {channels}", labels.len());
             return Err(DataError::format(name, "at least 1 image that is not empty", got));
-        }
-        let held = labels.len().saturating_sub(files.len());
-        if pixels.len() != held * height * width * channels {
-            let expected = format!("{held} images of {height} x {width} x {channels}");
+        };
+        let cached = labels.len().checked_sub(files.len());
+        if cached.and_then(|n| n.checked_mul(size)) != Some(pixels.len()) {
+            let cached = cached.unwrap_or(0);
+            let expected = format!("{cached} images of {height} x {width} x {channels}");
             return Err(DataError::format(name, expected, format!("{} values", pixels.len())));
         }
         if let Some(label) = labels.iter().find(|label| **label as usize >= classes.len()) {
             let expected = format!("labels below {}", classes.len());
             return Err(DataError::format(name, expected, label.to_string()));
         }
-        let stored = [height, width, channels];
-        let padding = Padding { canvas: [height, width], window: false };
+        let padding = Padding { canvas: [height, width], circular_mask: false };
         Ok(Self { name, classes, stored, padding, pixels, labels, files })
     }
 
@@ -82,10 +94,10 @@ impl Dataset {
 
     /// The same images in the middle of a black canvas.
     pub fn on_canvas(self, height: usize, width: usize) -> Result<Self> {
-        self.with_padding(Padding { canvas: [height, width], window: false })
+        self.with_padding(Padding { canvas: [height, width], circular_mask: false })
     }
 
-    /// The same images, shown as `padding` says.
+    /// The same images with another `padding`. Returns an error if the canvas is too small.
     pub fn with_padding(mut self, padding: Padding) -> Result<Self> {
         let ([h, w, _], [height, width]) = (self.stored, padding.canvas);
         if height < h || width < w {
@@ -102,7 +114,7 @@ impl Dataset {
         self.labels.len()
     }
 
-    /// What it is called in errors.
+    /// The name used in errors.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -124,7 +136,7 @@ impl Dataset {
 
     /// An image on its canvas, values 0..1.
     pub fn image(&self, index: usize) -> Result<Image> {
-        self.shown(&self.unpadded(index)?, &Similarity::IDENTITY)
+        self.padded(&self.unpadded(index)?, &Similarity::IDENTITY)
     }
 
     /// An image without its canvas, values 0..1.
@@ -135,14 +147,14 @@ impl Dataset {
             let expected = format!("an index below {}", self.len());
             return Err(DataError::format(&self.name, expected, index.to_string()));
         }
-        let held = self.len() - self.files.len();
+        let cached = self.len() - self.files.len();
         let read;
-        let bytes = if index < held {
+        let bytes = if index < cached {
             &self.pixels[index * size..][..size]
         } else {
-            let fit = Letterbox { side: h, channels: c, mean_colour: true };
-            let file = &self.files[index - held];
-            let fitted = fit.bytes(&read_image(file)?);
+            let letterbox = Letterbox { side: h, channels: c, mean_colour: true };
+            let file = &self.files[index - cached];
+            let fitted = letterbox.bytes(&read_image(file)?);
             let name = || file.display().to_string();
             read = fitted.map_err(|e| DataError::format(name(), e.expected, e.got))?;
             &read[..]
@@ -151,12 +163,13 @@ impl Dataset {
         Image::new(h, w, c, data).map_err(|e| DataError::format(&self.name, e.expected, e.got))
     }
 
-    fn shown(&self, image: &Image, transform: &Similarity) -> Result<Image> {
-        let shown = self.padding.show(image, transform);
-        shown.map_err(|e| DataError::format(&self.name, e.expected, e.got))
+    fn padded(&self, image: &Image, transform: &Similarity) -> Result<Image> {
+        let padded = self.padding.apply(image, transform);
+        padded.map_err(|e| DataError::format(&self.name, e.expected, e.got))
     }
 
-    /// The images `indices`, each transformed about its centre as `transform` says of its index.
+    /// The images `indices`, each transformed about the centre by `transform(index)`. Returns an
+    /// error if an index is too large or a file cannot be read.
     pub fn batch(
         &self,
         indices: &[usize],
@@ -165,24 +178,26 @@ impl Dataset {
         self.augmented_batch(indices, |_, image| Ok(image), transform)
     }
 
-    /// [`batch`](Self::batch) of images that `change` has changed, given their index, before they
-    /// go on their canvas. Their size stays.
+    /// [`batch`](Self::batch) of augmented images: `augment(index, image)` is applied before the
+    /// padding and preserves the size.
     pub fn augmented_batch(
         &self,
         indices: &[usize],
-        change: impl Fn(usize, Image) -> Result<Image> + Sync,
+        augment: impl Fn(usize, Image) -> Result<Image> + Sync,
         transform: impl Fn(usize) -> Result<Similarity> + Sync,
     ) -> Result<Batch> {
-        let one = |&index: &usize| -> Result<Image> {
-            let image = change(index, self.unpadded(index)?)?;
-            self.shown(&image, &transform(index)?)
+        let one = |&index: &usize| -> Result<(Image, Similarity)> {
+            let image = augment(index, self.unpadded(index)?)?;
+            let transform = transform(index)?;
+            Ok((self.padded(&image, &transform)?, transform))
         };
-        let made: Vec<Image> = indices.par_iter().map(one).collect::<Result<_>>()?;
+        let made: Vec<(Image, Similarity)> = indices.par_iter().map(one).collect::<Result<_>>()?;
         let [h, w, c] = self.shape();
         let mut images = Vec::with_capacity(made.len() * h * w * c);
-        made.iter().for_each(|image| images.extend_from_slice(image.data()));
+        made.iter().for_each(|(image, _)| images.extend_from_slice(image.data()));
         let labels = indices.iter().map(|index| self.labels[*index]).collect();
-        Ok(Batch { images, shape: [made.len(), h, w, c], labels })
+        let transforms: Vec<Similarity> = made.iter().map(|(_, transform)| *transform).collect();
+        Ok(Batch { images, shape: [made.len(), h, w, c], labels, transforms })
     }
 }
 
@@ -192,7 +207,7 @@ mod tests {
     use crate::TestSet;
 
     #[test]
-    fn digits_stand_on_their_canvas_and_turn_about_its_centre() {
+    fn digits_are_in_the_middle_and_rotate_about_it() {
         let digits = Dataset::mnist(Split::Test).unwrap();
         let upright = digits.batch(&[3, 0], |i| TestSet::Upright.transform(i)).unwrap();
         assert_eq!((upright.shape, &upright.labels[..]), ([2, 56, 56, 1], &[0, 7][..]));
@@ -200,9 +215,9 @@ mod tests {
         assert_eq!(upright.images[14 * 56 + 14..][..28], digit.data()[..28]);
 
         let quarter = Similarity::new(1.0, std::f64::consts::FRAC_PI_2, [0.0; 2]).unwrap();
-        let turned = digits.batch(&[3], |_| Ok(quarter)).unwrap();
+        let rotated = digits.batch(&[3], |_| Ok(quarter)).unwrap();
         for (y, x) in (0..56).flat_map(|y| (0..56).map(move |x| (y, x))) {
-            assert_eq!(turned.images[x * 56 + 55 - y], upright.images[y * 56 + x]);
+            assert_eq!(rotated.images[x * 56 + 55 - y], upright.images[y * 56 + x]);
         }
         for index in [10_000, usize::MAX] {
             let error = digits.batch(&[index], |_| Ok(quarter)).unwrap_err();
@@ -224,7 +239,34 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn a_batch_has_the_transforms_it_was_drawn_with() {
+        let digits = Dataset::mnist(Split::Test).unwrap();
+        let indices = [5, 2, 9];
+        let drawn = |i| TestSet::ScaledRotatedMoved.transform(i);
+        let brighter = |_: usize, image: Image| {
+            let data = image.data().iter().map(|v| (2.0 * v).min(1.0)).collect();
+            Ok(Image::new(image.height(), image.width(), 1, data).unwrap())
+        };
+        let plain = digits.batch(&indices, drawn).unwrap();
+        let augmented = digits.augmented_batch(&indices, brighter, drawn).unwrap();
+        for batch in [&plain, &augmented] {
+            assert_eq!(batch.transforms, indices.map(|i| drawn(i).unwrap()));
+        }
+        assert_ne!(plain.images, augmented.images);
+        // Each image is the one that its transform gives.
+        let again = digits.batch(&[2], |_| Ok(plain.transforms[1])).unwrap();
+        assert_eq!(again.images, plain.images[56 * 56..][..56 * 56]);
+    }
+
+    #[test]
+    fn a_batch_of_images_that_change_their_size_gives_an_error() {
+        let digits = Dataset::mnist(Split::Test).unwrap();
+        let larger = |_: usize, _: Image| Ok(Image::zeros(57, 10, 1).unwrap());
+        assert!(digits.augmented_batch(&[0], larger, |_| Ok(Similarity::IDENTITY)).is_err());
+    }
+
+    #[test]
+    fn inconsistent_parts_give_an_error() {
         let classes = || vec!["a".to_string(), "b".to_string()];
         let make = |shape, pixels: usize, labels: &[u32]| {
             Dataset::new("set", classes(), shape, vec![0; pixels], labels.to_vec())
@@ -235,6 +277,8 @@ mod tests {
             ([2, 2, 3], 24, &[0, 2]),
             ([2, 2, 3], 0, &[]),
             ([0, 2, 3], 0, &[0]),
+            ([1 << 32, 1 << 32, 1], 0, &[0]),
+            ([1 << 63, 1, 1], 0, &[0, 1]),
         ] {
             assert!(make(shape, pixels, labels).is_err());
         }

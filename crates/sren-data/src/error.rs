@@ -1,32 +1,33 @@
-//! What can go wrong with data: the thing by its name, what was expected, what was found.
+//! Errors of data: the file or value by its name, what was expected, what was found.
 
 use std::path::PathBuf;
 
-/// Data that cannot be read or is not what it should be.
+/// Data that cannot be read or is not as expected.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DataError {
-    /// A file or folder that the system does not give.
+    /// A file or folder that cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file whose content is not what it should be.
+    /// A file or value whose content is not as expected.
     #[error("{name}: expected {expected}, got {got}")]
     Format {
-        /// The file.
+        /// The file or value.
         name: String,
-        /// What it should hold.
+        /// What was expected.
         expected: String,
-        /// What it holds.
+        /// What was found.
         got: String,
     },
 }
 
 impl DataError {
-    /// An error of the file `name`, which should hold `expected` and holds `got`.
+    /// [`Format`](Self::Format) of the file or value `name`.
     pub fn format(
         name: impl Into<String>,
         expected: impl Into<String>,

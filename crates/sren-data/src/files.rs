@@ -17,21 +17,21 @@ const MAX_PIXELS: u64 = 1 << 26;
 const MAX_BYTES: u64 = 1 << 29;
 /// Largest image file that is read.
 const MAX_FILE: u64 = 1 << 28;
-/// Endings of the file names that count as images.
-const ENDINGS: [&str; 3] = ["png", "jpg", "jpeg"];
+/// File name extensions of images, in lower case.
+const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
 
-/// Reads an image file: one channel for grey, three for colour, values 0..1. What is transparent
-/// becomes black.
+/// Reads an image file: one channel for grey, three for colour, values 0..1. Transparent parts
+/// become black.
 pub fn read_image(path: &Path) -> Result<Image> {
     decode_image(&path.display().to_string(), &read_bounded(path, MAX_FILE)?)
 }
 
-/// The content of a file that has at most `limit` bytes.
+/// The content of a file. Returns an error if it has more than `limit` bytes.
 pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let fail = |source| DataError::Io { path: path.to_path_buf(), source };
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(fail)?;
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(fail)?;
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > limit {
         let expected = format!("at most {limit} bytes");
         return Err(DataError::format(path.display().to_string(), expected, "more"));
@@ -41,24 +41,24 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>> {
 
 /// Decodes the content of an image file. `name` is used in errors.
 pub fn decode_image(name: &str, bytes: &[u8]) -> Result<Image> {
-    let unreadable = |e: &dyn std::fmt::Display| {
+    let fail = |e: &dyn std::fmt::Display| {
         let got = if bytes.is_empty() { "an empty file".into() } else { e.to_string() };
         DataError::format(name, "a png or jpeg image", got)
     };
     let mut reader =
-        ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| unreadable(&e))?;
+        ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| fail(&e))?;
     let mut limits = Limits::default();
     limits.max_image_width = Some(MAX_SIDE);
     limits.max_image_height = Some(MAX_SIDE);
     limits.max_alloc = Some(MAX_BYTES);
     reader.limits(limits);
-    let decoder = reader.into_decoder().map_err(|e| unreadable(&e))?;
+    let decoder = reader.into_decoder().map_err(|e| fail(&e))?;
     let (width, height) = decoder.dimensions();
     if u64::from(width) * u64::from(height) > MAX_PIXELS {
         let expected = format!("an image of at most {MAX_PIXELS} pixels");
         return Err(DataError::format(name, expected, format!("{width} x {height}")));
     }
-    let picture = DynamicImage::from_decoder(decoder).map_err(|e| unreadable(&e))?;
+    let picture = DynamicImage::from_decoder(decoder).map_err(|e| fail(&e))?;
     let (height, width) = (picture.height() as usize, picture.width() as usize);
     let (channels, data) = values(picture);
     Image::new(height, width, channels, data)
@@ -81,7 +81,7 @@ fn values(picture: DynamicImage) -> (usize, Vec<f32>) {
     }
 }
 
-/// Every image file below a folder, in the order of their names.
+/// Every image file below a folder, at any depth, sorted by path.
 pub fn find_images(folder: &Path) -> Result<Vec<PathBuf>> {
     let fail = |source| DataError::Io { path: folder.to_path_buf(), source };
     let mut found = Vec::new();
@@ -97,8 +97,8 @@ pub fn find_images(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether the file's name ends like that of an image.
+/// Whether the file name has the extension of an image.
 pub(crate) fn is_image_name(path: &Path) -> bool {
-    let ending = path.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
-    ending.is_some_and(|e| ENDINGS.contains(&e.as_str()))
+    let extension = path.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
+    extension.is_some_and(|e| EXTENSIONS.contains(&e.as_str()))
 }

@@ -1,6 +1,10 @@
 //! The idx format of MNIST: a magic number, the sizes as big-endian u32, then bytes.
 
 use crate::error::{DataError, Result};
+use crate::shape::len_of;
+
+/// Most dimensions of an array.
+const MAX_RANK: u8 = 16;
 
 /// An array of bytes with its sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,14 +14,19 @@ pub struct Idx {
 }
 
 impl Idx {
-    /// Reads an idx file of unsigned bytes with `rank` dimensions. `name` is used in errors.
+    /// Reads an idx file of unsigned bytes with `rank` dimensions, at most 16. `name` is used in
+    /// errors.
     pub fn parse(name: &str, bytes: &[u8], rank: usize) -> Result<Self> {
+        let Some(dimensions) = u8::try_from(rank).ok().filter(|rank| *rank <= MAX_RANK) else {
+            let expected = format!("at most {MAX_RANK} dimensions");
+            return Err(DataError::format(name, expected, rank.to_string()));
+        };
         let header = 4 + 4 * rank;
         if bytes.len() < header {
             let expected = format!("an idx header of {header} bytes");
             return Err(DataError::format(name, expected, format!("{} bytes", bytes.len())));
         }
-        let magic = [0, 0, 8, rank as u8];
+        let magic = [0, 0, 8, dimensions];
         if bytes[..4] != magic {
             return Err(DataError::format(
                 name,
@@ -29,8 +38,7 @@ impl Idx {
             .chunks_exact(4)
             .map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize)
             .collect();
-        let count = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size));
-        if count != Some(bytes.len() - header) {
+        if len_of(&sizes) != Some(bytes.len() - header) {
             return Err(DataError::format(
                 name,
                 format!("{sizes:?} values"),
@@ -77,12 +85,29 @@ mod tests {
         }
         let huge = [0, 0, 8, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255];
         assert!(Idx::parse("x", &huge, 3).is_err());
+        for rank in [17, 256, usize::MAX / 4, usize::MAX] {
+            assert!(Idx::parse("x", &[0; 80], rank).is_err());
+        }
     }
 
     proptest! {
         #[test]
-        fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..64), rank in 0usize..4) {
+        fn any_bytes_give_a_result(bytes in proptest::collection::vec(any::<u8>(), 0..64), rank in 0usize..4) {
             let _ = Idx::parse("x", &bytes, rank);
+        }
+
+        #[test]
+        fn a_header_is_believed_only_if_the_values_are_there(
+            sizes in proptest::collection::vec(prop_oneof![0u32..5, Just(u32::MAX), any::<u32>()], 0..5),
+            len in 0usize..130,
+        ) {
+            let mut bytes = vec![0, 0, 8, sizes.len() as u8];
+            sizes.iter().for_each(|size| bytes.extend(size.to_be_bytes()));
+            bytes.extend(vec![7; len]);
+            let exact: u128 = sizes.iter().map(|size| u128::from(*size)).product();
+            let read = Idx::parse("x", &bytes, sizes.len());
+            prop_assert!(read.is_err() || exact == len as u128);
+            prop_assert!(read.is_ok() || exact != len as u128 || exact == 0);
         }
     }
 }

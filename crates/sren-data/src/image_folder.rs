@@ -1,8 +1,8 @@
 //! A folder of images in folders named by their class:
 //!
 //! ```text
-//! DIR/train/<class>/*.png, DIR/test/<class>/*.jpg     as it is split already, or
-//! DIR/<class>/*.jpeg                                  a fifth of each class, drawn by a seed, tests
+//! DIR/train/<class>/*.png, DIR/test/<class>/*.jpg     split already, or
+//! DIR/<class>/*.jpeg                                  a fifth of each class is drawn for testing
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -10,23 +10,45 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use crate::dataset::Dataset;
-use crate::epoch::{FOLDER_STREAMS, generator, shuffle};
 use crate::error::{DataError, Result};
 use crate::files::{is_image_name, read_image};
 use crate::letterbox::Letterbox;
 use crate::mnist::Split;
 use crate::padding::Padding;
+use crate::random_stream::{FOLDER_STREAMS, generator, shuffle};
+use crate::shape::len_of;
 
-/// One image of so many tests where the folder is not split.
+/// One image in this many is a test image, where the folder is not split.
 const TEST_SHARE: usize = 5;
-/// More than one broken file of so many is too many.
+/// More than one broken file in this many is an error.
 const BROKEN_SHARE: usize = 20;
-/// Most classes.
+/// Largest number of classes.
 const MAX_CLASSES: usize = 10_000;
-/// Bytes of images that are kept in memory; those beyond are read from their files each time.
+/// Bytes of images that are cached in memory; the others are read from their files each time.
 pub const IMAGE_BUDGET: usize = 2 << 30;
 
-/// The files of a folder, none of them opened yet.
+/// The image files of a folder and their classes. [`open`](Self::open) lists them,
+/// [`load`](Self::load) reads them.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("sren-doc-{}", std::process::id()));
+/// # for class in ["cat", "dog"] {
+/// #     std::fs::create_dir_all(path.join(class))?;
+/// #     for i in 0..5 {
+/// #         let photo = image::RgbImage::from_pixel(40, 30, image::Rgb([90, 120, 10 * i]));
+/// #         photo.save(path.join(class).join(format!("{i}.png")))?;
+/// #     }
+/// # }
+/// use sren_data::{IMAGE_BUDGET, ImageFolder, Split};
+///
+/// // `path` has the folders `cat` and `dog` with 5 images each.
+/// let folder = ImageFolder::open(&path, 1)?;
+/// assert_eq!(folder.classes(), ["cat", "dog"]);
+/// let training = folder.load(Split::Train, 64, 96, IMAGE_BUDGET)?;
+/// assert_eq!((training.images.len(), training.images.shape()), (8, [96, 96, 3]));
+/// # std::fs::remove_dir_all(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ImageFolder {
     path: PathBuf,
@@ -35,17 +57,25 @@ pub struct ImageFolder {
     test: Vec<(PathBuf, u32)>,
 }
 
-/// Images, and the files that could not be read and were left out.
+/// Images, and the errors of files that could not be read.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Loaded {
     /// The images.
     pub images: Dataset,
-    /// What was wrong with the others.
+    /// One error per file that was skipped.
     pub broken: Vec<DataError>,
 }
 
+impl From<Dataset> for Loaded {
+    fn from(images: Dataset) -> Self {
+        Self { images, broken: Vec::new() }
+    }
+}
+
 impl ImageFolder {
-    /// Lists the folder. `seed` draws the test images where it is not split.
+    /// Lists the folder. `seed` draws the test images where the folder is not split. Returns an
+    /// error if there are fewer than 2 classes or a class has no images.
     pub fn open(path: &Path, seed: u64) -> Result<Self> {
         let [train, test] = ["train", "test"].map(|part| path.join(part));
         let mut folder = Self {
@@ -100,23 +130,31 @@ impl ImageFolder {
         &self.classes
     }
 
-    /// Reads the images of `split`, each brought to `side` x `side` in colour, on a canvas of
-    /// `canvas` pixels a side. At most `budget` bytes are kept in memory.
+    /// Reads the images of `split`, letterboxed to `side` x `side` in colour, on a canvas of
+    /// `canvas` x `canvas`. At most `budget` bytes are cached in memory. Returns an error if more
+    /// than 5 % of the files are broken.
     pub fn load(&self, split: Split, side: usize, canvas: usize, budget: usize) -> Result<Loaded> {
-        let fit = Letterbox { side, channels: 3, mean_colour: true };
+        let letterbox = Letterbox { side, channels: 3, mean_colour: true };
         let files = match split {
             Split::Train => &self.train,
             Split::Test => &self.test,
         };
-        let bytes = side * side * 3;
-        let keep = budget / bytes.max(1);
+        let Some(bytes) = len_of(&[side, side, 3]).filter(|bytes| *bytes > 0) else {
+            let name = self.path.display().to_string();
+            return Err(DataError::format(
+                name,
+                "images of at least 1 x 1",
+                format!("side {side}"),
+            ));
+        };
+        let cached = budget / bytes;
         let (mut pixels, mut labels, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         let mut broken = Vec::new();
-        // A chunk at a time: what is decoded but not kept stays small.
+        // One chunk at a time, so that few images are decoded and not cached.
         for files in files.chunks(512) {
             let read = |(file, label): &(PathBuf, u32)| -> Result<(Vec<u8>, u32)> {
                 let image = read_image(file)?;
-                let fitted = fit.bytes(&image);
+                let fitted = letterbox.bytes(&image);
                 let name = || file.display().to_string();
                 Ok((fitted.map_err(|e| DataError::format(name(), e.expected, e.got))?, *label))
             };
@@ -124,7 +162,7 @@ impl ImageFolder {
             for (image, (file, _)) in images.into_iter().zip(files) {
                 match image {
                     Ok((image, label)) => {
-                        if labels.len() < keep {
+                        if labels.len() < cached {
                             pixels.extend_from_slice(&image);
                         } else {
                             rest.push(file.clone());
@@ -135,7 +173,7 @@ impl ImageFolder {
                 }
             }
         }
-        if broken.len() * BROKEN_SHARE > files.len() {
+        if broken.len().saturating_mul(BROKEN_SHARE) > files.len() {
             let first = broken.first().map_or(String::new(), |e| format!(", the first: {e}"));
             let got = format!("{} of {}{first}", broken.len(), files.len());
             let expected = "at most 5 % of the files broken";
@@ -145,13 +183,13 @@ impl ImageFolder {
         let shape = [side, side, 3];
         let images = Dataset::with_files(name, self.classes.clone(), shape, pixels, labels, rest)?;
         Ok(Loaded {
-            images: images.with_padding(Padding { canvas: [canvas; 2], window: true })?,
+            images: images.with_padding(Padding { canvas: [canvas; 2], circular_mask: true })?,
             broken,
         })
     }
 }
 
-/// The folders in `folder`, in the order of their names. Hidden ones do not count.
+/// The names of the folders in `folder`, sorted. Hidden ones are ignored.
 fn class_names(folder: &Path) -> Result<Vec<String>> {
     let fail = |source| DataError::Io { path: folder.to_path_buf(), source };
     let mut names = Vec::new();
@@ -163,7 +201,7 @@ fn class_names(folder: &Path) -> Result<Vec<String>> {
         }
     }
     if !(2..=MAX_CLASSES).contains(&names.len()) {
-        let expected = format!("2 to {MAX_CLASSES} folders in it, one a class");
+        let expected = format!("2 to {MAX_CLASSES} folders in it, one per class");
         let got = names.len().to_string();
         return Err(DataError::format(folder.display().to_string(), expected, got));
     }
@@ -171,7 +209,7 @@ fn class_names(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The image files in `folder`, in the order of their names, at least `least`.
+/// The image files in `folder`, sorted by name. Returns an error if there are fewer than `least`.
 fn images_of(folder: &Path, least: usize) -> Result<Vec<PathBuf>> {
     let fail = |source| DataError::Io { path: folder.to_path_buf(), source };
     let mut files = Vec::new();
@@ -194,7 +232,7 @@ fn images_of(folder: &Path, least: usize) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
-    /// A folder with `counts[c]` images of class c, each of its own grey.
+    /// A folder with `counts[c]` images of class c, each of another grey.
     fn folder(test: &str, counts: &[usize]) -> PathBuf {
         let path = std::env::temp_dir().join(format!("sren-{test}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -220,6 +258,9 @@ mod tests {
         assert_ne!(one.test, ImageFolder::open(&path, 2).unwrap().test);
         let loaded = one.load(Split::Train, 8, 12, IMAGE_BUDGET).unwrap();
         assert_eq!((loaded.images.len(), loaded.images.shape()), (28, [12, 12, 3]));
+        for side in [0, usize::MAX] {
+            assert!(one.load(Split::Train, side, 12, IMAGE_BUDGET).is_err());
+        }
         std::fs::remove_dir_all(path).unwrap();
     }
 
@@ -240,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn few_broken_files_are_left_out_and_many_refused() {
+    fn few_broken_files_are_skipped_and_many_give_an_error() {
         let path = folder("broken", &[30, 20]);
         for part in ["train", "test"] {
             std::fs::create_dir_all(path.join(part)).unwrap();

@@ -2,47 +2,48 @@
 
 use std::io::Read;
 
+use ruzstd::decoding::StreamingDecoder;
 use sren_math::Image;
 
 use crate::error::{DataError, Result};
 use crate::idx::Idx;
 
-/// Which part of the data.
+/// Training or test images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
-    /// The 60,000 training images.
+    /// Training images, 60,000 of MNIST.
     Train,
-    /// The 10,000 test images.
+    /// Test images, 10,000 of MNIST.
     Test,
 }
 
-/// A bundled file and the CRC-32 of its unpacked content.
+/// A bundled file, packed by `scripts/pack_mnist.sh`.
 struct Bundled {
     name: &'static str,
     packed: &'static [u8],
-    crc32: u32,
 }
 
 macro_rules! bundled {
-    ($name:literal, $crc32:literal) => {
-        Bundled {
-            name: $name,
-            packed: include_bytes!(concat!("../mnist/", $name, ".gz")),
-            crc32: $crc32,
-        }
+    ($name:literal) => {
+        Bundled { name: $name, packed: include_bytes!(concat!("../mnist/", $name, ".zst")) }
     };
 }
 
-const TRAIN: [Bundled; 2] = [
-    bundled!("train-images-idx3-ubyte", 0xe9f4_d8b3),
-    bundled!("train-labels-idx1-ubyte", 0xe0cb_4ad2),
-];
-const TEST: [Bundled; 2] = [
-    bundled!("t10k-images-idx3-ubyte", 0x9137_3bdf),
-    bundled!("t10k-labels-idx1-ubyte", 0x4ab9_eff9),
-];
+const TRAIN: [Bundled; 2] =
+    [bundled!("train-images-idx3-ubyte"), bundled!("train-labels-idx1-ubyte")];
+const TEST: [Bundled; 2] = [bundled!("t10k-images-idx3-ubyte"), bundled!("t10k-labels-idx1-ubyte")];
 
 /// Handwritten digits, 28 x 28 grey pixels, with their labels.
+///
+/// ```
+/// use sren_data::{Mnist, Split};
+///
+/// let digits = Mnist::load(Split::Test)?;
+/// assert_eq!((digits.len(), digits.label(0)), (10_000, Some(7)));
+/// let image = digits.image(0).expect("there are 10,000");
+/// assert_eq!((image.height(), image.width(), image.channels()), (28, 28, 1));
+/// # Ok::<(), sren_data::DataError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Mnist {
     pixels: Idx,
@@ -61,7 +62,7 @@ impl Mnist {
         };
         let pixels = Idx::parse(images.name, &unpack(&images)?, 3)?;
         let side = Self::SIDE;
-        if pixels.sizes() != [count, Self::SIDE, Self::SIDE] {
+        if pixels.sizes() != [count, side, side] {
             let expected = format!("{count} images of {side} x {side}");
             return Err(DataError::format(images.name, expected, format!("{:?}", pixels.sizes())));
         }
@@ -95,7 +96,7 @@ impl Mnist {
     pub fn image(&self, index: usize) -> Option<Image> {
         let size = Self::SIDE * Self::SIDE;
         let start = index.checked_mul(size)?;
-        let bytes = self.pixels.values().get(start..start + size)?;
+        let bytes = self.pixels.values().get(start..start.checked_add(size)?)?;
         let data = bytes.iter().map(|v| f32::from(*v) / 255.0).collect();
         Image::new(Self::SIDE, Self::SIDE, 1, data).ok()
     }
@@ -111,19 +112,16 @@ impl Mnist {
     }
 }
 
-/// The content of a bundled file, checked.
+/// The content of a bundled file. Zstd's own checksum must be there and match.
 fn unpack(file: &Bundled) -> Result<Vec<u8>> {
+    let fail = |e: String| DataError::format(file.name, "a zstd file", e);
+    let mut decoder = StreamingDecoder::new(file.packed).map_err(|e| fail(e.to_string()))?;
     let mut content = Vec::new();
-    flate2::read::GzDecoder::new(file.packed)
-        .read_to_end(&mut content)
-        .map_err(|e| DataError::format(file.name, "a gzip file", e.to_string()))?;
-    let crc32 = crc32fast::hash(&content);
-    if crc32 != file.crc32 {
-        return Err(DataError::format(
-            file.name,
-            format!("checksum {:08x}", file.crc32),
-            format!("{crc32:08x}"),
-        ));
+    decoder.read_to_end(&mut content).map_err(|e| fail(e.to_string()))?;
+    let decoder = decoder.into_frame_decoder();
+    let sum = decoder.get_calculated_checksum();
+    if sum.is_none() || sum != decoder.get_checksum_from_data() {
+        return Err(DataError::format(file.name, "its checksum", "another"));
     }
     Ok(content)
 }
@@ -140,15 +138,34 @@ mod tests {
             let image = digits.image(count - 1).unwrap();
             assert!(image.data().iter().sum::<f32>() > 10.0);
             assert!(digits.image(count).is_none() && digits.image(usize::MAX).is_none());
+            assert!(digits.image(usize::MAX / 784).is_none());
+        }
+    }
+
+    /// The sums of the unpacked files as they were first published.
+    #[test]
+    fn files_are_the_originals() {
+        let files = TRAIN.into_iter().chain(TEST);
+        for (file, sum) in files.zip([
+            "6bbc9ace898e44ae57da46a324031adb",
+            "a25bea736e30d166cdddb491f175f624",
+            "2646ac647ad5339dbf082846283269ea",
+            "27ae3e4e09519cfbb04c329615203637",
+        ]) {
+            let content = unpack(&file).unwrap();
+            assert_eq!(format!("{:x}", md5::compute(content)), sum, "{}", file.name);
         }
     }
 
     #[test]
-    fn a_damaged_file_is_refused() {
-        let [_, labels] = TEST;
-        let wrong_sum = Bundled { crc32: labels.crc32 ^ 1, ..labels };
-        assert!(unpack(&wrong_sum).unwrap_err().to_string().contains("expected checksum"));
-        let cut = Bundled { packed: &labels.packed[..labels.packed.len() / 2], ..labels };
-        assert!(unpack(&cut).unwrap_err().to_string().contains("expected a gzip file"));
+    fn a_damaged_file_gives_an_error() {
+        let [_, Bundled { name, packed }] = TEST;
+        let damaged = |packed: Vec<u8>| unpack(&Bundled { name, packed: packed.leak() });
+        let error = |packed| damaged(packed).unwrap_err().to_string();
+        let mut wrong_sum = packed.to_vec();
+        *wrong_sum.last_mut().unwrap() ^= 1;
+        assert!(error(wrong_sum).contains("expected its checksum"));
+        assert!(error(packed[..packed.len() / 2].to_vec()).contains("expected a zstd file"));
+        assert!(error(Vec::new()).contains("expected a zstd file"));
     }
 }

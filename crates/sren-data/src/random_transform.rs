@@ -1,4 +1,4 @@
-//! Random turns and scalings of test images, about the centre.
+//! Random rotations and scalings of test images, about the centre.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -9,17 +9,18 @@ use crate::error::{DataError, Result};
 /// Seed of the transforms of every test set.
 const SEED: u64 = 56;
 
-/// Angles and scales that are drawn uniformly.
+/// Angles and scales, drawn uniformly.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomTransform {
-    /// First and last angle, in degrees.
+    /// Smallest and largest angle, in degrees.
     angles: [f64; 2],
     /// Smallest and largest scale.
     scales: [f64; 2],
 }
 
 impl RandomTransform {
-    /// Angles in degrees and scales between the two values of each.
+    /// Angles in degrees and scales between the two values of each. Returns an error unless the
+    /// values are finite and ascending and the scales above 0.
     pub fn new(angles: [f64; 2], scales: [f64; 2]) -> Result<Self> {
         let ordered = |[low, high]: [f64; 2]| low.is_finite() && high.is_finite() && low <= high;
         if !(ordered(angles) && ordered(scales) && scales[0] > 0.0) {
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_stay_in_their_range_and_are_the_same_again() {
+    fn draws_stay_in_their_range_and_are_repeatable() {
         let transform = RandomTransform::new([-30.0, 30.0], [0.8, 1.2]).unwrap();
         for index in 0..300 {
             let drawn = transform.draw(index).unwrap();
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_are_none_are_refused() {
+    fn impossible_ranges_give_an_error() {
         for (angles, scales) in [
             ([1.0, 0.0], [1.0, 2.0]),
             ([0.0, 1.0], [0.0, 2.0]),

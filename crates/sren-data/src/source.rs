@@ -1,4 +1,4 @@
-//! Where images come from, as it is named on the command line and in configs.
+//! Where images come from, as named on the command line and in configs.
 
 use std::fmt;
 use std::path::PathBuf;

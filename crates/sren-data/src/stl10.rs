@@ -1,5 +1,5 @@
-//! STL-10's own binary files: images of 96 x 96 pixels, three planes (red, green, blue) of columns;
-//! labels 1 to 10, a byte each.
+//! STL-10's own binary files: images of 96 x 96 pixels, three planes (red, green, blue), each
+//! column by column; labels 1 to 10, one byte each.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use crate::padding::Padding;
 /// Side of an image.
 pub const SIDE: usize = 96;
 const PLANE: usize = SIDE * SIDE;
-/// Most bytes of a file: the real ones have 221 MB at most.
+/// Largest file that is read. STL-10's largest has 221 MB.
 const MAX_BYTES: u64 = 1 << 30;
 /// The classes, first to last.
 const CLASSES: [&str; 10] =
     ["airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"];
 
-/// The images of `split` below `folder`, on a canvas of `canvas` pixels a side.
+/// The images of `split` below `folder`, on a square canvas with sides of `canvas` pixels.
 pub fn load_stl10(folder: &Path, split: Split, canvas: usize) -> Result<Dataset> {
     let part = match split {
         Split::Train => "train",
@@ -33,10 +33,10 @@ pub fn load_stl10(folder: &Path, split: Split, canvas: usize) -> Result<Dataset>
     let classes = CLASSES.map(String::from).to_vec();
     let name = format!("stl10:{}", folder.display());
     Dataset::new(name, classes, [SIDE, SIDE, 3], pixels, labels)?
-        .with_padding(Padding { canvas: [canvas; 2], window: true })
+        .with_padding(Padding { canvas: [canvas; 2], circular_mask: true })
 }
 
-/// Planes of columns to rows of pixels, `[n, 96, 96, 3]`. `name` is used in errors.
+/// From column-major planes to row-major pixels, `[n, 96, 96, 3]`. `name` is used in errors.
 pub fn parse_images(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     if bytes.is_empty() || !bytes.len().is_multiple_of(3 * PLANE) {
         let expected = format!("images of {} bytes each, at least 1", 3 * PLANE);
@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn planes_of_columns_become_rows_of_pixels() {
+    fn column_major_planes_become_row_major_pixels() {
         let mut bytes = vec![0; 2 * 3 * PLANE];
         // Second image, green, row 5, column 7.
         bytes[3 * PLANE + PLANE + 7 * SIDE + 5] = 200;
@@ -90,9 +90,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = parse_images("x", &bytes);
-            let _ = parse_labels("x", &bytes);
+        fn any_number_of_bytes_gives_a_result(whole in 0usize..4, rest in 0usize..3, label in any::<u8>()) {
+            let bytes = vec![9; whole * 3 * PLANE + rest];
+            prop_assert_eq!(parse_images("x", &bytes).is_ok(), whole > 0 && rest == 0);
+            prop_assert_eq!(parse_labels("x", &[label]).is_ok(), (1..=10).contains(&label));
         }
     }
 }

@@ -15,30 +15,40 @@ use crate::error::{DataError, Result};
 const SEED: u64 = 56;
 /// Range of scales in S and SRT.
 const SCALES: Range<f64> = 1.0..2.0;
-/// Greatest translation in SRT along each axis, in pixels.
+/// Largest translation in SRT along each axis, in pixels.
 const SHIFT: f64 = 10.0;
 
 /// How the test images are transformed.
+///
+/// ```
+/// use sren_data::TestSet;
+///
+/// let set: TestSet = "srt".parse()?;
+/// let transform = set.transform(7)?; // the same on every call
+/// assert!((1.0..2.0).contains(&transform.scale()));
+/// # Ok::<(), sren_data::DataError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TestSet {
-    /// Not at all.
+    /// Not transformed.
     Upright,
     /// R: rotated by any angle.
     Rotated,
     /// S: scaled by 1 to 2.
     Scaled,
-    /// SRT: scaled, rotated, then moved by up to 10 pixels along each axis.
+    /// SRT: scaled, rotated, then translated by up to 10 pixels along each axis.
     ScaledRotatedMoved,
     /// Out of distribution: scaled and rotated, for photographs.
     ScaledRotated,
 }
 
 impl TestSet {
-    /// The paper's, in the order of the paper's Table 1.
+    /// The test sets of the paper's Table 1, in its order.
     pub const ALL: [Self; 4] =
         [Self::Upright, Self::Rotated, Self::Scaled, Self::ScaledRotatedMoved];
 
-    /// Those of photographs.
+    /// The test sets of photographs.
     pub const PHOTOGRAPHS: [Self; 2] = [Self::Upright, Self::ScaledRotated];
 
     /// The name on the command line and in reports.

@@ -1,5 +1,5 @@
-//! Files of someone else: any bytes give an answer or an error, never a panic, a hang or a huge
-//! allocation. Every file of `corpus` is read as it is and with thousands of small damages.
+//! Untrusted files: any bytes give a value or an error, never a panic, a hang or a huge
+//! allocation. Every file of `corpus` is read as it is and in hundreds of mutated copies.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
@@ -12,28 +12,27 @@ use rand::{RngExt, SeedableRng};
 use sren::models::parameter_count;
 use sren::{Image, Similarity, Weights};
 use sren_data::{Idx, decode_image, stl10};
-use sren_lab::inference_device;
+use sren_lab::inference::inference_device;
 use sren_lab::training::TrainingConfig;
 
-/// Damaged copies of each file, for what is read fast
+/// Mutated copies of each file, for formats that are read fast
 const COPIES: usize = 400;
 /// and slowly.
 const FEW_COPIES: usize = 100;
-/// No file here is larger than a few kilobytes: nothing that is read from one may ask for more
-/// than this at once,
-const MAX_REQUEST: usize = 16 << 20;
-/// nor an image, whose header may honestly say that it is large.
-const MAX_IMAGE_REQUEST: usize = 1 << 30;
+/// Largest allocation while a file is read. No file here is larger than a few kilobytes.
+const MAX_ALLOCATION: usize = 16 << 20;
+/// The same for images, whose header may truthfully say that they are large.
+const MAX_IMAGE_ALLOCATION: usize = 1 << 30;
 
-/// Notes the largest request.
-struct Watched;
+/// Records the largest allocation.
+struct Recording;
 
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
-/// The tests take turns: they share the note.
-static TURN: Mutex<()> = Mutex::new(());
+/// One test at a time: they share `LARGEST`.
+static ONE_TEST: Mutex<()> = Mutex::new(());
 
-// SAFETY: every request goes to the system's allocator as it is.
-unsafe impl GlobalAlloc for Watched {
+// SAFETY: every call is passed to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Recording {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract, which is the system's.
@@ -53,41 +52,54 @@ unsafe impl GlobalAlloc for Watched {
 }
 
 #[global_allocator]
-static ALLOCATOR: Watched = Watched;
+static ALLOCATOR: Recording = Recording;
 
-/// Gives `read` every file of the corpus `name`, and damaged copies, and watches what it asks for.
-/// `read` tells whether it took the file; files called good are taken.
+/// Passes every file of the corpus `name` to `read`, then mutated copies of these and of `more`,
+/// every second one repaired by `repair`, and checks the largest allocation. `read` returns whether
+/// the file was accepted; of the corpus, exactly the valid ones must be. Returns the number of
+/// accepted copies.
 fn attack(
     name: &str,
     [limit, copies]: [usize; 2],
     more: Vec<Vec<u8>>,
+    repair: impl Fn(Vec<u8>) -> Vec<u8>,
     read: impl Fn(&[u8]) -> bool,
-) {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+) -> usize {
+    let _one = ONE_TEST.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name);
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     files.sort();
     let mut seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     for (file, seed) in files.iter().zip(&seeds) {
-        let taken = read(seed);
-        assert_eq!(taken, is_good(file), "{}", file.display());
+        let accepted = read(seed);
+        assert_eq!(accepted, is_valid(file), "{}", file.display());
     }
     seeds.extend(more);
     let mut random = ChaCha8Rng::seed_from_u64(1);
+    let mut accepted = 0;
     LARGEST.store(0, Ordering::Relaxed);
     for (number, seed) in seeds.iter().enumerate() {
         for copy in 0..copies {
-            let bytes = damaged(seed, &seeds, &mut random);
-            read(&bytes);
+            let mut bytes = mutated(seed, &seeds, &mut random);
+            if copy % 2 == 1 {
+                bytes = repair(bytes);
+            }
+            accepted += usize::from(read(&bytes));
             let largest = LARGEST.load(Ordering::Relaxed);
-            assert!(largest <= limit, "{largest} bytes asked for, seed {number}, copy {copy}");
+            assert!(largest <= limit, "{largest} bytes allocated, seed {number}, copy {copy}");
         }
     }
+    accepted
 }
 
-/// Whether a file of the corpus is as it should be.
-fn is_good(file: &Path) -> bool {
-    const GOOD: [&str; 11] = [
+/// Leaves a copy as it is.
+fn unrepaired(bytes: Vec<u8>) -> Vec<u8> {
+    bytes
+}
+
+/// Whether a file of the corpus is valid.
+fn is_valid(file: &Path) -> bool {
+    const VALID: [&str; 11] = [
         "good",
         "half",
         "not_finite",
@@ -100,11 +112,11 @@ fn is_good(file: &Path) -> bool {
         "template",
         "inner",
     ];
-    GOOD.contains(&file.file_stem().unwrap().to_str().unwrap())
+    VALID.contains(&file.file_stem().unwrap().to_str().unwrap())
 }
 
-/// A copy with one to four damages.
-fn damaged(seed: &[u8], seeds: &[Vec<u8>], random: &mut ChaCha8Rng) -> Vec<u8> {
+/// A copy with one to four mutations.
+fn mutated(seed: &[u8], seeds: &[Vec<u8>], random: &mut ChaCha8Rng) -> Vec<u8> {
     const WORDS: [&[u8]; 8] = [
         b"0",
         b"-1",
@@ -143,7 +155,7 @@ fn damaged(seed: &[u8], seeds: &[Vec<u8>], random: &mut ChaCha8Rng) -> Vec<u8> {
 
 #[test]
 fn weights() {
-    attack("weights", [MAX_REQUEST, COPIES], Vec::new(), |bytes| {
+    attack("weights", [MAX_ALLOCATION, COPIES], Vec::new(), unrepaired, |bytes| {
         let read = Weights::from_bytes(bytes);
         if let Err(error) = &read {
             let error = error.to_string();
@@ -156,7 +168,7 @@ fn weights() {
 #[test]
 fn configs() {
     let device = inference_device();
-    attack("config", [MAX_REQUEST, FEW_COPIES], Vec::new(), |bytes| {
+    attack("config", [MAX_ALLOCATION, FEW_COPIES], Vec::new(), unrepaired, |bytes| {
         let text = String::from_utf8_lossy(bytes);
         let config = match TrainingConfig::parse("config.toml", &text) {
             Ok(config) => config,
@@ -171,14 +183,14 @@ fn configs() {
         let Ok(network) = config.network().and_then(|network| Ok(network.init(&device)?)) else {
             return false;
         };
-        // Weights of another network are refused before memory is taken for this one.
+        // Weights of another network give an error before memory is allocated for this one.
         assert!(Weights::default().apply(network.clone()).is_err());
         let padding = config.preprocessing().padding;
         let small = padding.canvas[0] * padding.canvas[1] <= 64 * 64;
         if small && parameter_count(&network) < 200_000 {
             let picture = Image::from_fn(20, 30, |x, y| 0.5 + 0.4 * (0.7 * x).sin() * y.cos());
             let shown =
-                config.preprocessing().show(&picture.unwrap(), &Similarity::IDENTITY).unwrap();
+                config.preprocessing().apply(&picture.unwrap(), &Similarity::IDENTITY).unwrap();
             let shape = [1, shown.height(), shown.width(), shown.channels()];
             let data = TensorData::new(shown.data().to_vec(), shape);
             let _ = network.forward(Tensor::from_data(data, &device));
@@ -187,18 +199,66 @@ fn configs() {
     });
 }
 
-#[test]
-fn mnist_files() {
-    attack("idx", [MAX_REQUEST, COPIES], Vec::new(), |bytes| Idx::parse("idx", bytes, 3).is_ok());
+/// The header of an array of rank 3 that has as many values as there are bytes after it.
+fn with_idx_header(mut bytes: Vec<u8>) -> Vec<u8> {
+    const HEADER: usize = 16;
+    bytes.resize(bytes.len().max(HEADER), 0);
+    let columns = 1 + bytes[HEADER - 1] as usize % 3;
+    let rows = (bytes.len() - HEADER) / columns;
+    bytes.truncate(HEADER + rows * columns);
+    let sizes = [1, rows, columns].map(|size| (size as u32).to_be_bytes());
+    bytes[..4].copy_from_slice(&[0, 0, 8, 3]);
+    bytes[4..HEADER].copy_from_slice(&sizes.concat());
+    bytes
 }
 
 #[test]
-fn stl10_files() {
-    let images: Vec<u8> = (0..27_648).map(|i| (i % 251) as u8).collect();
-    attack("labels", [MAX_REQUEST, COPIES], vec![images], |bytes| {
-        let _ = stl10::parse_images("train_X.bin", bytes);
+fn idx_files() {
+    let accepted = attack("idx", [MAX_ALLOCATION, COPIES], Vec::new(), with_idx_header, |bytes| {
+        let Ok(idx) = Idx::parse("idx", bytes, 3) else { return false };
+        assert_eq!(idx.values(), &bytes[16..]);
+        assert_eq!(idx.sizes().iter().product::<usize>(), idx.values().len());
+        true
+    });
+    assert!(accepted >= COPIES, "only {accepted} copies with a valid header");
+}
+
+#[test]
+fn stl10_images() {
+    const SIDE: usize = stl10::SIDE;
+    const SIZE: usize = 3 * SIDE * SIDE;
+    let image: Vec<u8> = (0..SIZE).map(|i| (i % 251) as u8).collect();
+    // Continued to two images.
+    let whole = |mut bytes: Vec<u8>| {
+        bytes.push(7);
+        bytes.iter().copied().cycle().take(2 * SIZE).collect()
+    };
+    let accepted = AtomicUsize::new(0);
+    attack("labels", [MAX_ALLOCATION, FEW_COPIES], vec![image], whole, |bytes| {
+        if let Ok(pixels) = stl10::parse_images("train_X.bin", bytes) {
+            assert_eq!(pixels.len(), bytes.len());
+            for (i, v) in pixels.iter().enumerate() {
+                let (at, c) = (i % SIZE / 3, i % 3);
+                let (row, column) = (at / SIDE, at % SIDE);
+                assert_eq!(*v, bytes[i / SIZE * SIZE + (c * SIDE + column) * SIDE + row]);
+            }
+            accepted.fetch_add(1, Ordering::Relaxed);
+        }
+        // The corpus has files of labels: which are valid is a matter of labels.
         stl10::parse_labels("train_y.bin", bytes).is_ok()
     });
+    let accepted = accepted.into_inner();
+    assert!(accepted >= 2 * FEW_COPIES, "only {accepted} copies of whole images");
+}
+
+#[test]
+fn stl10_labels() {
+    let in_range = |bytes: Vec<u8>| bytes.iter().map(|label| 1 + label % 10).collect();
+    let accepted = attack("labels", [MAX_ALLOCATION, COPIES], Vec::new(), in_range, |bytes| {
+        let Ok(labels) = stl10::parse_labels("train_y.bin", bytes) else { return false };
+        labels.iter().zip(bytes).all(|(class, label)| *class + 1 == u32::from(*label))
+    });
+    assert!(accepted >= COPIES, "only {accepted} copies with labels 1 to 10");
 }
 
 #[test]
@@ -206,7 +266,9 @@ fn images() {
     let picture = image::RgbImage::from_fn(9, 7, |x, y| image::Rgb([(x * 20) as u8, y as u8, 90]));
     let mut jpeg = std::io::Cursor::new(Vec::new());
     picture.write_to(&mut jpeg, image::ImageFormat::Jpeg).unwrap();
-    attack("image", [MAX_IMAGE_REQUEST, FEW_COPIES], vec![jpeg.into_inner()], |bytes| {
+    let limits = [MAX_IMAGE_ALLOCATION, FEW_COPIES];
+    let accepted = attack("image", limits, vec![jpeg.into_inner()], unrepaired, |bytes| {
         decode_image("image", bytes).is_ok()
     });
+    assert!(accepted > 0, "no mutated copy is decoded");
 }

@@ -22,7 +22,7 @@ type View = Box<dyn Fn(&Similarity) -> Result<Image, LabError> + Send + Sync>;
 /// How a network for digits is shown a file: in grey, its longer side brought to 96 pixels.
 const FILE: Preprocessing = Preprocessing {
     letterbox: Letterbox { side: 96, channels: 1, mean_colour: true },
-    padding: Padding { canvas: [192, 192], window: true },
+    padding: Padding { canvas: [192, 192], circular_mask: true },
 };
 
 /// Draw an image turned and scaled, its local frames, and the features of chosen layers turned and

@@ -102,8 +102,8 @@ pub fn measure_equivariance(
     let companion =
         companion.map(|(weights, survey)| Companion { weights: weights.into(), survey });
     let some: Vec<_> = transforms.both.iter().step_by(2).copied().collect();
-    let causes =
-        (plan.causes && equivariant).then(|| causes(network, config, &scenes.read_by(config)?, &some));
+    let causes = (plan.causes && equivariant)
+        .then(|| causes(network, config, &scenes.read_by(config)?, &some));
     Ok(EquivarianceResult {
         data: scenes.name().into(),
         images: scenes.len(),

@@ -12,9 +12,9 @@ use crate::training::{EpochMetrics, RunFolder, TrainingConfig, parse_metrics};
 /// The name that stands for the network that comes with the program, instead of a run's folder.
 pub const BUNDLED: &str = "mnist-sren";
 
-const CONFIG: &str = include_str!("../../../../models/mnist-sren.toml");
-const METRICS: &str = include_str!("../../../../models/mnist-sren.jsonl");
-const WEIGHTS: &[u8] = include_bytes!("../../../../models/mnist-sren.safetensors");
+const CONFIG: &str = include_str!("../../models/mnist-sren.toml");
+const METRICS: &str = include_str!("../../models/mnist-sren.jsonl");
+const WEIGHTS: &[u8] = include_bytes!("../../models/mnist-sren.safetensors");
 
 /// The device of networks that do not train.
 pub fn inference_device() -> Device {

@@ -22,7 +22,7 @@ impl Preprocessing {
         let (side, channels) = (self.letterbox.side, self.letterbox.channels);
         let data = self.letterbox.bytes(image)?.iter().map(|v| f32::from(*v) / 255.0).collect();
         let square = Image::new(side, side, channels, data)?;
-        Ok(self.padding.show(&square, transform)?)
+        Ok(self.padding.apply(&square, transform)?)
     }
 }
 
@@ -35,7 +35,7 @@ impl TrainingConfig {
             }
             None => Preprocessing {
                 letterbox: Letterbox { side: Mnist::SIDE, channels: 1, mean_colour: false },
-                padding: Padding { canvas: [CANVAS; 2], window: false },
+                padding: Padding { canvas: [CANVAS; 2], circular_mask: false },
             },
         }
     }

@@ -241,10 +241,7 @@ impl TrainingConfig {
         let (network, (channels, classes)) = (self.network()?, self.ends());
         if (network.image_channels, network.classes) != (channels, classes) {
             let expected = format!("a network for {classes} classes and {channels} channels");
-            return fail(
-                &expected,
-                format!("{} and {}", network.classes, network.image_channels),
-            );
+            return fail(&expected, format!("{} and {}", network.classes, network.image_channels));
         }
         if self.positions > 0 && !network.backbone.has_independent_positions() {
             let expected = "positions drawn (positions) only for a network without stages";

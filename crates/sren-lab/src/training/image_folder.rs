@@ -1,7 +1,7 @@
 //! Images of one's own: preprocessing, classes, augmentation.
 
 use serde::{Deserialize, Serialize};
-use sren_data::{Letterbox, Padding, PhotographAugmentation};
+use sren_data::{Letterbox, Padding, PhotoAugmentation};
 
 use crate::error::{LabError, Result};
 
@@ -32,7 +32,7 @@ pub struct ImageFolderConfig {
     pub classes: Vec<String>,
     /// How training images change from epoch to epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub augment: Option<PhotographAugmentation>,
+    pub augment: Option<PhotoAugmentation>,
 }
 
 impl ImageFolderConfig {
@@ -52,7 +52,7 @@ impl ImageFolderConfig {
 
     /// The canvas that the square stands on.
     pub fn padding(&self) -> Padding {
-        Padding { canvas: [self.canvas; 2], window: true }
+        Padding { canvas: [self.canvas; 2], circular_mask: true }
     }
 
     /// Returns an error if a setting is out of range. `name` is used in errors.

@@ -108,5 +108,5 @@ impl TrainingConfig {
 }
 
 fn complete(images: Dataset) -> Loaded {
-    Loaded { images, broken: Vec::new() }
+    images.into()
 }

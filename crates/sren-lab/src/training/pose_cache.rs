@@ -37,7 +37,8 @@ impl PoseCache {
                 return;
             }
             let entries: Vec<Entry> = fields.iter().map(|field| Entry::of(field, slot)).collect();
-            self.bytes += entries.iter().map(|entry| entry.positions.len() * 14 + 64).sum::<usize>();
+            self.bytes +=
+                entries.iter().map(|entry| entry.positions.len() * 14 + 64).sum::<usize>();
             if self.images.len() <= image {
                 self.images.resize(image + 1, None);
             }

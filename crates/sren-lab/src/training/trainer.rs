@@ -211,9 +211,7 @@ impl Trainer {
         if self.config.positions > 0 {
             frames = frames.with_active_only(true);
         }
-        let transform = |index: &usize| self.config.transform(epoch, *index);
-        let transforms = indices.iter().map(transform).collect::<Result<_, _>>()?;
-        let batch = TrainingBatch { images, targets, transforms };
+        let batch = TrainingBatch { images, targets, transforms: batch.transforms };
         let TrainingLoss { loss, correct } =
             self.network.loss(batch, &frames, self.class_weights.clone())?;
         let value = f64::from(loss.clone().into_scalar::<f32>());
@@ -239,7 +237,8 @@ impl Trainer {
         images: &Tensor<4>,
     ) -> Result<Vec<PoseField>> {
         let [_, h, w, _] = images.dims();
-        let cacheable = self.config.has_constant_images() && self.network.classifier().computes_active_only();
+        let cacheable =
+            self.config.has_constant_images() && self.network.classifier().computes_active_only();
         let grids = self.network.grids(&Grid::pixels(h, w))?;
         let cached = if cacheable { self.poses.fields(indices, &grids)? } else { None };
         let fields = match cached {

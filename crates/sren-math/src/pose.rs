@@ -171,9 +171,8 @@ impl PoseSpec {
                 format!("spacing {}, {} samples", params.spacing, params.max_samples),
             );
         }
-        if !(1..=MAX_COUNT).contains(&params.poses)
-            || !(params.sharpness >= 0.0 && params.sharpness.is_finite())
-        {
+        let sharp = params.sharpness >= 0.0 && params.sharpness.is_finite();
+        if !(sharp && (1..=MAX_COUNT).contains(&params.poses)) {
             return invalid(
                 "at least 1 pose, at most 1024, and a finite sharpness >= 0",
                 format!("{} poses, sharpness {}", params.poses, params.sharpness),

@@ -69,7 +69,8 @@ impl Frames {
     /// Frames of a plain CNN for `batch` images: nothing is followed.
     pub fn plain(grids: &[Grid], batch: usize) -> Result<Self> {
         let identity = |grid: &Grid| PoseField::identity(*grid, batch);
-        Self::new(grids.iter().map(identity).collect(), Equivariance::None)
+        let fields = grids.iter().map(identity).collect::<std::result::Result<_, _>>()?;
+        Self::new(fields, Equivariance::None)
     }
 
     /// Whether layers compute only at positions of confidence > 0 and give exact zeros elsewhere.

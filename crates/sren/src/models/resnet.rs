@@ -227,7 +227,8 @@ impl SimResNet {
         }
         let grids = self.grids(&Grid::pixels(h, w))?;
         if self.reads_no_poses() {
-            return Ok(grids.iter().map(|grid| PoseField::identity(*grid, n)).collect());
+            let fields = grids.iter().map(|grid| PoseField::identity(*grid, n));
+            return Ok(fields.collect::<std::result::Result<_, _>>()?);
         }
         self.poses.fields(images, &grids)
     }

@@ -1,5 +1,5 @@
 //! Batch norm against numeric gradients of its definition in f64, with and without active rows, gate,
-//! ReLU and residual; running averages; refusals.
+//! ReLU and residual; running averages; errors.
 
 mod definition;
 

@@ -5,11 +5,11 @@
 
 Made with torch 2.15 and torchvision 0.29.2 (the exact versions stand in manifest.json); the tests
 read the files and need neither. Everything is computed in f64 from f32 inputs and stored as f32,
-little-endian, channels last, one .bin a case, the arrays behind one another in the order of the
+little-endian, channels last, one .bin per case, arrays concatenated in the order of the
 manifest.
 
 The similarity convolution of a pose (scale, angle) equals a deformable convolution whose sampling
-places are  p + kappa scale R(angle) t  instead of  p + t. Several weighted poses are the weighted
+locations are  p + kappa scale R(angle) t  instead of  p + t. Several weighted poses are the weighted
 mean of several deformable convolutions; the relative-pose kernel is five of them, by
 cos d = cos(y) cos(x) + sin(y) sin(x) and sin d = sin(y) cos(x) - cos(y) sin(x).
 """

@@ -1,21 +1,19 @@
-//! Times of the similarity convolution, minimum of several repetitions.
+//! The similarity convolution: `cargo bench -p sren-kernels --bench simconv`.
 //!
-//! `cargo bench -p sren-kernels --bench simconv` prints a table: milliseconds, GFLOP/s of the
-//! matrix products, share of tap-table building, and the same with poses left out (identity).
-//! `-- --json` prints one JSON document with milliseconds per shape instead, for scripts that
-//! compare; `--reps N` and `--only NAME` narrow it. `RAYON_NUM_THREADS` sets the threads.
+//! The counter shows multiply-adds of the matrix products per second. An argument selects benchmarks
+//! by name (`-- c64_s28`), `--sample-count N` sets the repetitions, `RAYON_NUM_THREADS` the threads.
 
-use std::hint::black_box;
-use std::time::Instant;
-
-use sren_kernels::{PoseField, SimConv, TapTable};
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use sren_kernels::{PoseField, Result, SimConv, TapTable};
 use sren_math::Grid;
 
-/// One measured layer.
+const BATCH: usize = 32;
+
+/// One layer.
 struct Shape {
     name: &'static str,
-    c_in: usize,
-    c_out: usize,
+    channels: [usize; 2],
     size: usize,
     kernel_size: usize,
     stride: usize,
@@ -27,8 +25,7 @@ struct Shape {
 const fn layer(name: &'static str, channels: usize, size: usize) -> Shape {
     Shape {
         name,
-        c_in: channels,
-        c_out: channels,
+        channels: [channels; 2],
         size,
         kernel_size: 3,
         stride: 1,
@@ -39,20 +36,11 @@ const fn layer(name: &'static str, channels: usize, size: usize) -> Shape {
 }
 
 const fn stem(name: &'static str, c_in: usize) -> Shape {
-    Shape {
-        name,
-        c_in,
-        c_out: 64,
-        size: 56,
-        kernel_size: 7,
-        stride: 2,
-        poses: 1,
-        relative_pose: false,
-        need_input: false,
-    }
+    let layer = layer(name, 64, 56);
+    Shape { channels: [c_in, 64], kernel_size: 7, stride: 2, need_input: false, ..layer }
 }
 
-const SHAPES: [Shape; 11] = [
+static SHAPES: [Shape; 11] = [
     layer("c64_s28", 64, 28),
     layer("c128_s14", 128, 14),
     layer("c256_s7", 256, 7),
@@ -61,148 +49,109 @@ const SHAPES: [Shape; 11] = [
     stem("stem_c3_s56", 3),
     Shape { poses: 2, ..layer("c64_s28_two_poses", 64, 28) },
     Shape { relative_pose: true, ..layer("c64_s28_relative_pose", 64, 28) },
-    Shape { stride: 2, c_out: 128, ..layer("c64_128_s28_stride2", 64, 28) },
+    Shape { stride: 2, channels: [64, 128], ..layer("c64_128_s28_stride2", 64, 28) },
     Shape { kernel_size: 1, ..layer("c64_s28_k1", 64, 28) },
-    Shape { kernel_size: 1, stride: 2, c_out: 128, ..layer("c64_128_s28_k1_stride2", 64, 28) },
+    Shape {
+        kernel_size: 1,
+        stride: 2,
+        channels: [64, 128],
+        ..layer("c64_128_s28_k1_stride2", 64, 28)
+    },
 ];
 
-const BATCH: usize = 32;
-
-/// A small generator of uniform numbers in 0..1 (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 40) as f32 / (1u64 << 24) as f32
-    }
-
-    fn values(&mut self, count: usize) -> Vec<f32> {
-        (0..count).map(|_| self.next() - 0.5).collect()
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
     }
 }
 
-/// Milliseconds, minimum over the repetitions.
-struct Times {
-    taps: f64,
-    forward: f64,
-    both: f64,
+/// Equidistributed values in 0..1.
+fn uniform(count: usize, seed: f64) -> impl Iterator<Item = f32> {
+    (0..count).map(move |i| (seed + i as f64 * 0.618_033_988_75).fract() as f32)
 }
 
-fn field(random: &mut Random, grid: Grid, poses: usize) -> PoseField {
+fn values(count: usize, seed: f64) -> Vec<f32> {
+    uniform(count, seed).map(|v| v - 0.5).collect()
+}
+
+/// Poses of scale 0.7 to 1.7 and any angle.
+fn field(grid: Grid, poses: usize) -> Result<PoseField> {
     let count = BATCH * grid.len();
-    let scale = (0..count * poses).map(|_| 0.7 + random.next()).collect();
-    let angle = (0..count * poses).map(|_| std::f32::consts::TAU * random.next()).collect();
+    let scale = uniform(count * poses, 0.1).map(|v| 0.7 + v).collect();
+    let angle = uniform(count * poses, 0.7).map(|v| std::f32::consts::TAU * v).collect();
     let weight = vec![1.0 / poses as f32; count * poses];
-    PoseField::new(grid, BATCH, poses, scale, angle, weight, vec![1.0; count]).unwrap()
+    PoseField::new(grid, BATCH, poses, scale, angle, weight, vec![1.0; count])
 }
 
-fn measure(shape: &Shape, repetitions: usize, identity: bool) -> Times {
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    let grid = Grid::pixels(shape.size, shape.size);
-    let output = grid.cell_centred(shape.stride).unwrap();
-    let poses = match identity {
-        true => PoseField::identity(output, BATCH),
-        false => field(&mut random, output, shape.poses),
-    };
-    let input_poses = shape.relative_pose.then(|| field(&mut random, grid, 1));
-    let table = || {
-        let table = TapTable::new(&poses, &grid, shape.kernel_size, 1.0, false).unwrap();
-        match &input_poses {
-            Some(field) => table.with_input_poses(field).unwrap(),
-            None => table,
-        }
-    };
-    let taps = table();
-    let conv = SimConv::new(shape.c_in, shape.c_out, shape.relative_pose).unwrap();
-    let input = random.values(conv.input_len(&taps));
-    let weight = random.values(conv.weight_len(shape.kernel_size));
-    let bias = random.values(shape.c_out);
-    let grad = random.values(conv.output_len(&taps));
+/// A layer with its inputs.
+struct Layer {
+    conv: SimConv,
+    taps: TapTable,
+    input: Vec<f32>,
+    weight: Vec<f32>,
+    bias: Vec<f32>,
+    grad_output: Vec<f32>,
+    multiply_adds: usize,
+}
 
-    let mut best = Times { taps: f64::MAX, forward: f64::MAX, both: f64::MAX };
-    for _ in 0..repetitions {
-        let start = Instant::now();
-        black_box(table());
-        best.taps = best.taps.min(start.elapsed().as_secs_f64() * 1e3);
-        let start = Instant::now();
-        black_box(conv.forward(&taps, &input, &weight, Some(&bias)).unwrap());
-        best.forward = best.forward.min(start.elapsed().as_secs_f64() * 1e3);
-        black_box(conv.backward(&taps, &input, &weight, &grad, shape.need_input).unwrap());
-        best.both = best.both.min(start.elapsed().as_secs_f64() * 1e3);
+impl Layer {
+    fn new(shape: &Shape, identity: bool) -> Result<Self> {
+        let [c_in, c_out] = shape.channels;
+        let grid = Grid::pixels(shape.size, shape.size);
+        let output = grid.cell_centred(shape.stride)?;
+        let poses = match identity {
+            true => PoseField::identity(output, BATCH)?,
+            false => field(output, shape.poses)?,
+        };
+        let taps = TapTable::new(&poses, &grid, shape.kernel_size, 1.0, false)?;
+        let taps = taps.with_input_poses(&field(grid, 1)?)?;
+        let conv = SimConv::new(c_in, c_out, shape.relative_pose)?;
+        let weight = values(conv.weight_len(shape.kernel_size)?, 0.3);
+        Ok(Self {
+            input: values(conv.input_len(&taps)?, 0.2),
+            bias: values(c_out, 0.4),
+            grad_output: values(conv.output_len(&taps)?, 0.5),
+            multiply_adds: BATCH * output.len() * weight.len(),
+            conv,
+            taps,
+            weight,
+        })
     }
-    best
+
+    fn forward(&self) -> Vec<f32> {
+        self.conv.forward(&self.taps, &self.input, &self.weight, Some(&self.bias)).unwrap()
+    }
 }
 
-/// Multiply-adds of one matrix product of the layer, in units of 1e6 operations of 2 each.
-fn megaflop(shape: &Shape) -> f64 {
-    let positions = BATCH * shape.size.div_ceil(shape.stride).pow(2);
-    let tap_width = shape.c_in * if shape.relative_pose { 3 } else { 1 };
-    2e-6 * (positions * shape.kernel_size.pow(2) * tap_width * shape.c_out) as f64
+#[divan::bench(args = &SHAPES)]
+fn tap_table(bencher: Bencher, shape: &Shape) {
+    let grid = Grid::pixels(shape.size, shape.size);
+    let poses = field(grid.cell_centred(shape.stride).unwrap(), shape.poses).unwrap();
+    bencher.bench(|| TapTable::new(&poses, &grid, shape.kernel_size, 1.0, false).unwrap());
+}
+
+#[divan::bench(args = &SHAPES)]
+fn forward(bencher: Bencher, shape: &Shape) {
+    let layer = Layer::new(shape, false).unwrap();
+    bencher.counter(ItemsCount::new(layer.multiply_adds)).bench(|| layer.forward());
+}
+
+#[divan::bench(args = &SHAPES)]
+fn forward_plain(bencher: Bencher, shape: &Shape) {
+    let layer = Layer::new(shape, true).unwrap();
+    bencher.counter(ItemsCount::new(layer.multiply_adds)).bench(|| layer.forward());
+}
+
+#[divan::bench(args = &SHAPES)]
+fn backward(bencher: Bencher, shape: &Shape) {
+    let layer = Layer::new(shape, false).unwrap();
+    let Layer { conv, taps, input, weight, grad_output, .. } = &layer;
+    let products = if shape.need_input { 2 } else { 1 };
+    let backward = || conv.backward(taps, input, weight, grad_output, shape.need_input).unwrap();
+    bencher.counter(ItemsCount::new(products * layer.multiply_adds)).bench(backward);
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let option = |name: &str| {
-        let at = arguments.iter().position(|a| a == name)?;
-        arguments.get(at + 1).cloned()
-    };
-    let json = arguments.iter().any(|a| a == "--json");
-    let repetitions = option("--reps").and_then(|n| n.parse().ok()).unwrap_or(10);
-    let only = option("--only");
-    let wanted = |shape: &&Shape| only.as_ref().is_none_or(|name| name == shape.name);
-    let threads = rayon::current_num_threads();
-
-    if json {
-        let entries: Vec<String> = SHAPES
-            .iter()
-            .filter(wanted)
-            .map(|shape| {
-                let time = measure(shape, repetitions, false);
-                format!(
-                    "{{\"name\":\"{}\",\"batch\":{BATCH},\"c_in\":{},\"c_out\":{},\"size\":{},\
-                     \"kernel_size\":{},\"stride\":{},\"poses\":{},\"relative_pose\":{},\
-                     \"input_gradient\":{},\"taps_ms\":{:.4},\"forward_ms\":{:.4},\
-                     \"forward_backward_ms\":{:.4}}}",
-                    shape.name,
-                    shape.c_in,
-                    shape.c_out,
-                    shape.size,
-                    shape.kernel_size,
-                    shape.stride,
-                    shape.poses,
-                    shape.relative_pose,
-                    shape.need_input,
-                    time.taps,
-                    time.forward,
-                    time.both
-                )
-            })
-            .collect();
-        println!("{{\"threads\":{threads},\"layers\":[{}]}}", entries.join(","));
-        return;
-    }
-
-    println!("{threads} thread(s), batch {BATCH}, minimum of {repetitions}");
-    println!(
-        "{:<24} {:>9} {:>9} {:>9} {:>8} {:>8} {:>12}",
-        "layer", "taps ms", "fwd ms", "both ms", "GF/s fwd", "GF/s", "identity ms"
-    );
-    for shape in SHAPES.iter().filter(wanted) {
-        let time = measure(shape, repetitions, false);
-        let plain = measure(shape, repetitions, true);
-        let products = if shape.need_input { 3.0 } else { 2.0 };
-        println!(
-            "{:<24} {:>9.3} {:>9.2} {:>9.2} {:>8.1} {:>8.1} {:>12.2}",
-            shape.name,
-            time.taps,
-            time.forward,
-            time.both,
-            megaflop(shape) / time.forward,
-            products * megaflop(shape) / time.both,
-            plain.both
-        );
-    }
+    println!("{} on {} thread(s)", sren_kernels::instruction_set(), rayon::current_num_threads());
+    divan::main();
 }

@@ -1,4 +1,4 @@
-//! New arrays, filled by all threads: zeroing a batch of feature maps on one thread would take a
+//! New arrays, initialised by all threads: zeroing a batch of feature maps on one thread takes a
 //! tenth of a training step.
 
 use std::mem::MaybeUninit;
@@ -8,9 +8,9 @@ use rayon::prelude::*;
 /// Values that one thread zeroes at a time.
 const BLOCK: usize = 1 << 15;
 
-/// Whether there is one thread only: then the calling one does the work itself, which saves it to wake
-/// another, maybe on a core that knows nothing of the data.
-fn is_alone() -> bool {
+/// Whether the pool has one thread only. Then the calling thread does the work itself instead of
+/// waking another one, possibly on a core with cold caches.
+fn is_single_threaded() -> bool {
     rayon::current_num_threads() == 1
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn zeros(len: usize) -> Vec<f32> {
     in_blocks(len, BLOCK, |_, _| {})
 }
 
-/// `len` values, made block by block: `write` gets the number of a block and its zeros.
+/// `len` values, initialised block by block: `write` gets the index of a block and its zeros.
 pub(crate) fn in_blocks(
     len: usize,
     block: usize,
@@ -32,7 +32,7 @@ pub(crate) fn in_blocks(
         // SAFETY: every value of the block was just written.
         write(index, unsafe { block.assume_init_mut() });
     };
-    match is_alone() {
+    match is_single_threaded() {
         true => all.chunks_mut(block).enumerate().for_each(work),
         false => all.par_chunks_mut(block).enumerate().for_each(work),
     }
@@ -41,24 +41,24 @@ pub(crate) fn in_blocks(
     values
 }
 
-/// A part of a new array, filled from its beginning on as far as it is asked for.
+/// A part of a new array, zeroed on demand from its start.
 pub(crate) struct Part<'a> {
     values: &'a mut [MaybeUninit<f32>],
     filled: usize,
 }
 
 impl Part<'_> {
-    /// At least the first `len` values, which were zeros before anything was written to them.
+    /// At least the first `len` values: zeros, or what was written to them.
     pub(crate) fn until(&mut self, len: usize) -> &mut [f32] {
         if len > self.filled {
             self.values[self.filled..len].fill(MaybeUninit::new(0.0));
             self.filled = len;
         }
-        // SAFETY: these were filled here or in `all`.
+        // SAFETY: these were initialised here or in `all`.
         unsafe { self.values[..self.filled].assume_init_mut() }
     }
 
-    /// All values, of which nothing was asked for before: `pattern` over and over.
+    /// All values, initialised with repetitions of `pattern`. It must be the first access.
     pub(crate) fn all(&mut self, pattern: &[f32]) -> &mut [f32] {
         assert!(self.filled == 0 && !pattern.is_empty(), "a pattern for a new part");
         for values in self.values.chunks_mut(pattern.len()) {
@@ -69,35 +69,35 @@ impl Part<'_> {
     }
 }
 
-/// `len` values in parts of the given lengths, which the threads share out: `write` gets something
-/// of its thread's own, the number of a part and the part. What nobody writes is zero. Also
-/// returns what `write` returned for every part, in order.
+/// `len` values in parts of the given lengths, distributed over the threads: `write` gets the state of
+/// its thread, the index of a part and the part. Values that are not written are zero. Also returns
+/// the results of `write` for all parts, in order.
 pub(crate) fn in_parts<S, R: Send>(
     len: usize,
     lengths: &[usize],
-    own: impl Fn() -> S + Sync + Send,
+    init: impl Fn() -> S + Sync + Send,
     write: impl Fn(&mut S, usize, &mut Part) -> R + Sync + Send,
 ) -> (Vec<f32>, Vec<R>) {
     let mut values = Vec::with_capacity(len);
     let mut rest = &mut values.spare_capacity_mut()[..len];
-    let mut cut = |length: &usize| {
+    let mut split = |length: &usize| {
         let part = rest.split_off_mut(..*length).expect("parts within the array");
         Part { values: part, filled: 0 }
     };
-    let parts: Vec<Part> = lengths.iter().map(&mut cut).collect();
+    let parts: Vec<Part> = lengths.iter().map(&mut split).collect();
     let mut last = Part { values: rest, filled: 0 };
     last.until(last.values.len());
-    let work = |own: &mut S, (index, mut part): (usize, Part)| {
-        let result = write(own, index, &mut part);
+    let work = |state: &mut S, (index, mut part): (usize, Part)| {
+        let result = write(state, index, &mut part);
         part.until(part.values.len());
         result
     };
-    let results = match is_alone() {
+    let results = match is_single_threaded() {
         true => {
-            let mut own = own();
-            parts.into_iter().enumerate().map(|part| work(&mut own, part)).collect()
+            let mut state = init();
+            parts.into_iter().enumerate().map(|part| work(&mut state, part)).collect()
         }
-        false => parts.into_par_iter().enumerate().map_init(own, work).collect(),
+        false => parts.into_par_iter().enumerate().map_init(init, work).collect(),
     };
     // SAFETY: the parts and the last one cover the first `len` values, and all were filled.
     unsafe { values.set_len(len) };

@@ -1,25 +1,27 @@
-//! What can go wrong at the border of this crate: always operation, expected, got.
+//! Errors of this crate: operation, expected, got.
 
-/// A request that a kernel cannot fulfil.
+/// An argument outside the domain of a kernel.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KernelError {
-    /// An argument outside of what the operation takes.
+    /// An invalid argument.
     #[error("{operation}: expected {expected}, got {got}")]
+    #[non_exhaustive]
     Invalid {
-        /// The operation that refused.
+        /// The operation that returned the error.
         operation: &'static str,
-        /// What it takes.
+        /// What it expects.
         expected: String,
         /// What it was given.
         got: String,
     },
-    /// A refusal of the mathematics underneath.
+    /// An error of the mathematics crate.
     #[error(transparent)]
     Math(#[from] sren_math::MathError),
 }
 
 impl KernelError {
-    /// An error of `operation`, which takes `expected` and was given `got`.
+    /// An error of `operation`, which expects `expected` and was given `got`.
     pub fn invalid(
         operation: &'static str,
         expected: impl Into<String>,

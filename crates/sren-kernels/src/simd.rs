@@ -1,66 +1,79 @@
-//! What the vector code of this crate shares: which instructions this machine has, and memory that
-//! begins on a cache line.
+//! Instruction sets of the processor, prefetching, and buffers aligned to cache lines.
 
-/// Whether to use AVX2 and FMA: if they are there and the environment variable `SREN_PORTABLE` is
-/// not set, which asks for the portable loops (to test them).
+/// The instruction set that the kernels use on this processor: `"avx512"`, `"avx2"` or `"portable"`.
+/// The environment variable `SREN_PORTABLE`, read once, selects the portable loops.
+///
+/// ```
+/// assert!(["avx512", "avx2", "portable"].contains(&sren_kernels::instruction_set()));
+/// ```
+pub fn instruction_set() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        return "avx512";
+    } else if has_avx2() {
+        return "avx2";
+    }
+    "portable"
+}
+
+/// Whether AVX2 and FMA are available and `SREN_PORTABLE` is not set.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2() -> bool {
-    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *ANSWER.get_or_init(|| {
+    static AVAILABLE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *AVAILABLE.get_or_init(|| {
         let portable = std::env::var_os("SREN_PORTABLE").is_some();
         !portable && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
     })
 }
 
-/// Whether to use AVX-512 where it pays, under the same condition.
+/// Whether AVX-512 is available, under the same condition.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx512() -> bool {
-    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *ANSWER.get_or_init(|| has_avx2() && is_x86_feature_detected!("avx512f"))
+    static AVAILABLE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *AVAILABLE.get_or_init(|| has_avx2() && is_x86_feature_detected!("avx512f"))
 }
 
-/// Whether to use AVX-512 where most of the work is to store. AMD's Zen 4 (family 19h) stores halves,
-/// for which AVX2 is faster.
+/// Whether to use AVX-512 in loops that mostly store. AMD's Zen 4 (family 19h) splits 512-bit stores
+/// in two, so that AVX2 is faster there. No feature flag tells this, so the vendor is asked.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn stores_whole_avx512() -> bool {
-    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        use std::arch::x86_64::__cpuid;
-        let (vendor, version) = (__cpuid(0), __cpuid(1).eax);
-        let amd = [vendor.ebx, vendor.edx, vendor.ecx]
-            == [*b"Auth", *b"enti", *b"cAMD"].map(u32::from_le_bytes);
-        // The family, and what is added to it if it is the last that fits.
-        let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
-        has_avx512() && !(amd && family == 0x19)
+pub(crate) fn has_fast_avx512_stores() -> bool {
+    static AVAILABLE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *AVAILABLE.get_or_init(|| {
+        has_avx512() && {
+            let id = raw_cpuid::CpuId::new();
+            let is_amd =
+                id.get_vendor_info().is_some_and(|vendor| vendor.as_str() == "AuthenticAMD");
+            let family = id.get_feature_info().map(|features| features.family_id());
+            !(is_amd && family == Some(0x19))
+        }
     })
 }
 
-/// Asks for `values` to be brought into the second-level cache, where the machine can be asked.
-/// What is read in no order that the machine can foresee is worth announcing.
+/// Prefetches `values` into the second-level cache, on x86-64.
 pub(crate) fn prefetch(values: &[f32]) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     for line in values.chunks(LINE) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: part of every x86-64; the address is inside of `values`.
+        // SAFETY: every x86-64 processor has SSE; the address is inside `values`.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = values;
 }
 
-/// Values of a cache line.
+/// Values per cache line.
 pub(crate) const LINE: usize = 16;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([f32; LINE]);
 
-/// A growing buffer of values that begins on a cache line.
+/// A growing buffer of values, aligned to cache lines.
 #[derive(Default)]
 pub(crate) struct LineBuffer(Vec<Line>);
 
 impl LineBuffer {
-    /// The first `count` values, after making room for them. Their content is whatever was there.
+    /// The first `count` values, growing the buffer if needed. Their content is unspecified.
     pub(crate) fn take(&mut self, count: usize) -> &mut [f32] {
         let lines = count.div_ceil(LINE);
         if self.0.len() < lines {
@@ -73,7 +86,7 @@ impl LineBuffer {
         &mut values[..count]
     }
 
-    /// All values so far, rounded up to whole lines.
+    /// All values, rounded up to whole lines.
     pub(crate) fn values(&self) -> &[f32] {
         // SAFETY: as in `take`, shared.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * LINE) }

@@ -1,34 +1,29 @@
-//! Where a similarity convolution reads: the taps of every output position.
+//! The sampling locations of a similarity convolution: the taps of every output position.
 //!
 //! The output position at image point p reads tap t = (tx, ty) of the `k x k` kernel, counted from
-//! its centre, at the place
+//! its centre, at the location
 //! ```text
 //! (p - input.origin) / input.step + kappa * Lambda * R(Gamma) * t
 //! ```
-//! in index coordinates of the input grid: bilinear, zero outside. Tap offsets are in units of the
-//! input's step, so that `kappa * Lambda = 1`, `Gamma = 0` is the plain convolution in any stage.
+//! in index coordinates of the input grid: bilinear interpolation, zero outside. Tap offsets are in
+//! units of the input's step, so that `kappa * Lambda = 1`, `Gamma = 0` is the plain convolution in
+//! any stage.
 //!
-//! The table holds angle, spacing and weight of every position and pose (16 bytes), not
-//! the four indices and weights of every tap (32 bytes): these follow from it in a few
-//! instructions, which costs less than reading them from memory would.
+//! The table stores direction, spacing and weight per position and pose (16 bytes), not the four
+//! indices and weights per tap (32 bytes): a few instructions compute these in less time than reading
+//! them from memory takes.
 
 use std::sync::Arc;
 
+use num_complex::Complex32;
 use rayon::prelude::*;
 use sren_math::Grid;
 
 use crate::error::{KernelError, Result};
 use crate::pose::PoseField;
 
-/// The unit vector (cos, sin) of an angle.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Direction {
-    pub(crate) cos: f32,
-    pub(crate) sin: f32,
-}
-
-/// The poses of positions, a list of each of their parts: the direction of Gamma, the distance
-/// `kappa * Lambda` of neighbouring taps, and the weight of the pose.
+/// The poses of all positions as a structure of arrays: the direction of Gamma, the distance
+/// `kappa * Lambda` between neighbouring taps, and the weight of the pose.
 #[derive(Debug)]
 pub(crate) struct Frames {
     pub(crate) cos: Vec<f32>,
@@ -37,13 +32,13 @@ pub(crate) struct Frames {
     pub(crate) weight: Vec<f32>,
 }
 
-/// Coordinates along one axis of the input grid: whole cells, held as floats, and the rests in 0..1.
-/// Held apart, so that the rest, and with it every interpolation weight, does not depend on how far
-/// from the origin the position is: translation by whole cells is exact.
+/// Coordinates along one axis of the input grid: integer cells, stored as floats, and fractions in
+/// 0..1. They are separate so that the fraction, and with it every interpolation weight, does not
+/// depend on the distance from the origin: translation by whole cells is exact.
 #[derive(Debug)]
 pub(crate) struct Axis {
     pub(crate) cell: Vec<f32>,
-    pub(crate) rest: Vec<f32>,
+    pub(crate) fraction: Vec<f32>,
 }
 
 #[derive(Debug)]
@@ -55,32 +50,48 @@ struct Table {
     output: Grid,
     columns: Axis,
     rows: Axis,
-    /// `[batch, height, width, poses]`, or the one that all positions have.
+    /// `[batch, height, width, poses]`, or one that all positions share.
     frames: Frames,
     /// Whether every position reads exactly its own pixel.
     is_copy: bool,
 }
 
-/// The taps of every output position of a batch. Made once for a pose field, an input grid and a
-/// kernel size; cheap to clone and shared by every layer that uses them.
+/// The taps of every output position of a batch. Built once per pose field, input grid and kernel
+/// size; cheap to clone and shared by all layers that use them.
+///
+/// ```
+/// use sren_kernels::{PoseField, TapTable};
+/// use sren_math::Grid;
+///
+/// # fn main() -> sren_kernels::Result<()> {
+/// let input = Grid::pixels(8, 8);
+/// let field = PoseField::identity(input.cell_centred(2)?, 2)?;
+/// let taps = TapTable::new(&field, &input, 3, 1.0, true)?;
+/// assert_eq!((taps.batch(), taps.kernel_size(), taps.output_grid().len()), (2, 3, 16));
+/// // Every position has confidence 1, so all are active.
+/// assert_eq!(taps.active().map(<[u32]>::len), Some(32));
+/// assert!(TapTable::new(&field, &input, 4, 1.0, true).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct TapTable {
     table: Arc<Table>,
     active: Option<Arc<[u32]>>,
-    /// Angles at the positions of the input grid, `[batch, height, width]`.
-    input_directions: Option<Arc<[Direction]>>,
+    /// `exp(i Gamma)` at the positions of the input grid, `[batch, height, width]`.
+    input_directions: Option<Arc<[Complex32]>>,
 }
 
-/// Longest batch, in positions, that the tables can number.
+/// Most positions of a batch: they are numbered by 32-bit integers.
 const MAX_POSITIONS: usize = i32::MAX as usize;
 
-/// Longest side of a grid: beyond it f32 does not hold every whole number.
+/// Longest side of a grid: f32 represents every integer up to it.
 const MAX_SIDE: usize = 1 << 24;
 
 impl TapTable {
     /// The taps of a convolution from the grid `input` to the grid of `field`. `kernel_size` is
-    /// odd; `kappa` turns a pose's scale into the distance of neighbouring taps. With
-    /// `active_only`, positions of confidence 0 are left out: their output is exactly zero.
+    /// odd, at most 255; `kappa` is the distance between neighbouring taps at scale 1. With
+    /// `active_only`, positions of confidence 0 are skipped: their output is exactly zero.
     pub fn new(
         field: &PoseField,
         input: &Grid,
@@ -100,8 +111,8 @@ impl TapTable {
         }
         let active = active_only.then(|| active_positions(field));
         let (batch, poses) = (field.batch(), field.poses());
-        let whole = field.weight().iter().all(|&weight| weight == 1.0);
-        let is_copy = kernel_size == 1 && output == *input && whole;
+        let single = field.weight().iter().all(|&weight| weight == 1.0);
+        let is_copy = kernel_size == 1 && output == *input && single;
         let table = Table {
             batch,
             poses,
@@ -139,8 +150,8 @@ impl TapTable {
         Ok(Self { table: Arc::new(table), active: None, input_directions: None })
     }
 
-    /// The same taps with the angles of the input grid's own pose field (its best pose), which
-    /// relative-pose kernels read.
+    /// The same taps with the angles of the pose field on the input grid (the best pose of each
+    /// position), which relative-pose kernels need.
     pub fn with_input_poses(mut self, field: &PoseField) -> Result<Self> {
         if field.grid() != self.input_grid() || field.batch() != self.batch() {
             return Err(KernelError::invalid(
@@ -150,7 +161,7 @@ impl TapTable {
             ));
         }
         let best = field.angle().par_chunks_exact(field.poses()).with_min_len(4096);
-        let directions: Vec<Direction> = best.map(|angles| direction(angles[0])).collect();
+        let directions: Vec<Complex32> = best.map(|angles| Complex32::cis(angles[0])).collect();
         self.input_directions = Some(directions.into());
         Ok(self)
     }
@@ -160,7 +171,7 @@ impl TapTable {
         self.table.batch
     }
 
-    /// Number of weighted poses a position.
+    /// Number of weighted poses per position.
     pub fn poses(&self) -> usize {
         self.table.poses
     }
@@ -170,28 +181,28 @@ impl TapTable {
         self.table.kernel_size
     }
 
-    /// The grid that is read.
+    /// The grid of the input.
     pub fn input_grid(&self) -> &Grid {
         &self.table.input
     }
 
-    /// The grid that is written.
+    /// The grid of the output.
     pub fn output_grid(&self) -> &Grid {
         &self.table.output
     }
 
-    /// Whether the input's poses are there, as relative-pose kernels need.
+    /// Whether the table has the input's poses, which relative-pose kernels need.
     pub fn has_input_poses(&self) -> bool {
         self.input_directions.is_some()
     }
 
-    /// The positions that are computed, numbered through `[batch, height, width]`, ascending;
-    /// `None` where all are.
+    /// Indices of the active positions in `[batch, height, width]`, ascending; `None` if all
+    /// positions are computed.
     pub fn active(&self) -> Option<&[u32]> {
         self.active.as_deref()
     }
 
-    /// The active positions as a shared list, for the layers that follow (batch norm).
+    /// The active positions as a shared list, for batch norm.
     pub fn shared_active(&self) -> Option<Arc<[u32]>> {
         self.active.clone()
     }
@@ -207,8 +218,8 @@ impl TapTable {
             + self.input_directions().map_or(0, size_of_val)
     }
 
-    /// Whether this is a `1 x 1` kernel from a grid to itself with one pose, which reads exactly
-    /// its own pixel: the input is its own panel.
+    /// Whether this is a `1 x 1` kernel from a grid to itself with one pose. Each position reads
+    /// exactly its own pixel, so that the input is the panel.
     pub(crate) fn is_copy(&self) -> bool {
         self.table.is_copy
     }
@@ -221,12 +232,12 @@ impl TapTable {
         &self.table.rows
     }
 
-    /// The poses of all positions of the batch, position by position; one, if all are alike.
+    /// The poses of all positions of the batch; one, if all are equal.
     pub(crate) fn frames(&self) -> &Frames {
         &self.table.frames
     }
 
-    pub(crate) fn input_directions(&self) -> Option<&[Direction]> {
+    pub(crate) fn input_directions(&self) -> Option<&[Complex32]> {
         self.input_directions.as_deref()
     }
 }
@@ -235,7 +246,7 @@ fn invalid(expected: &str, got: String) -> KernelError {
     KernelError::invalid("TapTable", expected, got)
 }
 
-/// Refuses what no table can hold.
+/// Returns an error for sizes and grids that no table can represent.
 fn check(batch: usize, input: &Grid, output: &Grid, kernel_size: usize) -> Result<()> {
     if kernel_size.is_multiple_of(2) || kernel_size > 255 {
         return Err(invalid("an odd kernel size up to 255", kernel_size.to_string()));
@@ -245,7 +256,7 @@ fn check(batch: usize, input: &Grid, output: &Grid, kernel_size: usize) -> Resul
         return Err(invalid("an input grid of at least 1 position", got));
     }
     for (grid, name) in [(input, "input"), (output, "output")] {
-        let positions = grid.len().checked_mul(batch);
+        let positions = grid.len().checked_mul(batch.max(1));
         if positions.is_none_or(|n| n > MAX_POSITIONS) {
             let got = format!("{batch} images of {}x{}", grid.height, grid.width);
             return Err(invalid("at most 2^31 - 1 positions", format!("{name} of {got}")));
@@ -263,15 +274,10 @@ fn check(batch: usize, input: &Grid, output: &Grid, kernel_size: usize) -> Resul
     Ok(())
 }
 
-/// The positions of confidence > 0, numbered through `[batch, height, width]`, ascending.
+/// Indices of the positions of confidence > 0 in `[batch, height, width]`, ascending.
 pub fn active_positions(field: &PoseField) -> Arc<[u32]> {
     let confident = |(index, &c): (usize, &f32)| (c > 0.0).then_some(index as u32);
     field.confidence().iter().enumerate().filter_map(confident).collect()
-}
-
-fn direction(angle: f32) -> Direction {
-    let (sin, cos) = angle.sin_cos();
-    Direction { cos, sin }
 }
 
 fn frames(field: &PoseField, kappa: f32) -> Frames {
@@ -289,15 +295,15 @@ fn axes(output: &Grid, input: &Grid) -> (Axis, Axis) {
 
 /// The output's columns (axis 0) or rows (axis 1) in index coordinates of the input.
 fn axis(output: &Grid, input: &Grid, axis: usize, count: usize) -> Axis {
-    let place = |i: usize| {
+    let locate = |i: usize| {
         let point = output.origin[axis] + output.step * i as f64;
         let index = (point - input.origin[axis]) / input.step;
-        // Beyond these bounds every tap is outside of any grid all the same.
+        // Beyond these bounds every tap is outside any grid.
         let index = index.clamp(-1e9, 1e9);
         let cell = index.floor();
-        // The nearest f32 of a rest just under 1 is 1: harmless, the interpolation is continuous.
+        // A fraction just below 1 may round to 1 in f32: harmless, the interpolation is continuous.
         (cell as f32, (index - cell) as f32)
     };
-    let (cell, rest) = (0..count).map(place).unzip();
-    Axis { cell, rest }
+    let (cell, fraction) = (0..count).map(locate).unzip();
+    Axis { cell, fraction }
 }

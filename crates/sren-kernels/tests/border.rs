@@ -1,6 +1,6 @@
-//! Outside of the image all is zero: an image gives the same, bit by bit, whether zeros lie around it
-//! or nothing does, where samples are left out. Frames are not turned, and taps are whole quarters of a
-//! pixel apart, so that weights of samples have no rounding that depends on where the border is.
+//! Outside the image all values are zero: zero padding changes no bit of the result, although samples
+//! outside are skipped. Frames are not rotated, and taps are multiples of a quarter pixel apart, so
+//! that the rounding of interpolation weights does not depend on the border.
 
 mod definition;
 
@@ -8,7 +8,7 @@ use definition::{Layer, Random};
 use sren_kernels::{PoseField, SimConv, TapTable};
 use sren_math::Grid;
 
-/// As wide as no tap reaches.
+/// Wider than the reach of any tap.
 const MARGIN: usize = 12;
 const SIZE: [usize; 2] = [7, 9];
 
@@ -23,7 +23,7 @@ fn framed(values: &[f32], each: usize, around: f32) -> Vec<f32> {
     out
 }
 
-/// What [`framed`] put into the middle.
+/// The inverse of [`framed`].
 fn unframed(values: &[f32], each: usize) -> Vec<f32> {
     let width = SIZE[1] + 2 * MARGIN;
     let lines = values.chunks_exact(width * each).skip(MARGIN).take(SIZE[0]);

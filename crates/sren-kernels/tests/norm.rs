@@ -1,5 +1,5 @@
 //! Batch norm against numeric gradients of its definition in f64, with and without active rows, gate,
-//! ReLU and residual; running averages; refusals.
+//! ReLU and residual; running averages; errors.
 
 mod definition;
 
@@ -156,7 +156,7 @@ fn statistics_do_not_depend_on_threads() {
 }
 
 #[test]
-fn running_averages_move_by_the_momentum_and_not_without_rows() {
+fn running_averages_follow_the_momentum_and_need_rows() {
     let norm = BatchNorm::new(1, 1e-5, false).unwrap();
     let statistics = norm.statistics(&[1.0, 3.0, 5.0], None).unwrap();
     let (mut mean, mut variance) = ([1.0], [1.0]);
@@ -169,7 +169,7 @@ fn running_averages_move_by_the_momentum_and_not_without_rows() {
 }
 
 #[test]
-fn wrong_arguments_are_refused() {
+fn wrong_arguments_are_errors() {
     assert!(BatchNorm::new(0, 1e-5, false).is_err());
     assert!(BatchNorm::new(3, 0.0, false).is_err());
     assert!(BatchNorm::new(3, f32::NAN, false).is_err());

@@ -1,5 +1,4 @@
-//! Patches are what the convolution multiplies with its weights; plain taps are those of identity
-//! frames.
+//! Patches times weights are the convolution; plain taps are those of identity frames.
 
 mod definition;
 
@@ -37,11 +36,11 @@ fn a_patch_times_the_weights_is_the_convolution() {
 #[test]
 fn without_active_positions_there_are_no_patches() {
     let grid = Grid::pixels(4, 4);
-    let nowhere = PoseField::identity(grid, 2).with_confidence(vec![0.0; 32]).unwrap();
+    let nowhere = PoseField::identity(grid, 2).unwrap().with_confidence(vec![0.0; 32]).unwrap();
     let taps = TapTable::new(&nowhere, &grid, 3, 1.0, true).unwrap();
     assert!(patches(&taps, &[1.0; 32], 1).unwrap().is_empty());
-    assert!(PoseField::identity(grid, 2).with_confidence(vec![0.0; 31]).is_err());
-    assert!(PoseField::identity(grid, 2).with_confidence(vec![f32::NAN; 32]).is_err());
+    assert!(PoseField::identity(grid, 2).unwrap().with_confidence(vec![0.0; 31]).is_err());
+    assert!(PoseField::identity(grid, 2).unwrap().with_confidence(vec![f32::NAN; 32]).is_err());
 }
 
 #[test]
@@ -50,14 +49,17 @@ fn plain_taps_are_those_of_identity_frames() {
     let input = Grid::pixels(9, 12);
     for (k, stride) in [(1, 1), (3, 1), (3, 2), (5, 3)] {
         let output = input.cell_centred(stride).unwrap();
-        let identity = PoseField::identity(output, 3);
+        let identity = PoseField::identity(output, 3).unwrap();
         let framed = TapTable::new(&identity, &input, k, 1.0, false).unwrap();
         let plain = TapTable::plain(3, &input, &output, k).unwrap();
         let conv = SimConv::new(2, 5, false).unwrap();
-        let (x, w) = (random.values(conv.input_len(&plain)), random.values(conv.weight_len(k)));
+        let (x, w) = (
+            random.values(conv.input_len(&plain).unwrap()),
+            random.values(conv.weight_len(k).unwrap()),
+        );
         let pass = |taps| conv.forward(taps, &x, &w, None).unwrap();
         assert_eq!(pass(&plain), pass(&framed));
-        let grad = random.values(conv.output_len(&plain));
+        let grad = random.values(conv.output_len(&plain).unwrap());
         let back = |taps| conv.backward(taps, &x, &w, &grad, true).unwrap();
         assert_eq!(back(&plain), back(&framed));
     }

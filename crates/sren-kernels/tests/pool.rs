@@ -1,4 +1,4 @@
-//! The global pools: values, gradients, refusals.
+//! The global pools: values, gradients, errors.
 
 mod definition;
 
@@ -10,7 +10,7 @@ const POSITIONS: usize = 13;
 const CHANNELS: usize = 9;
 
 #[test]
-fn the_maximum_passes_its_gradient_to_where_it_was() {
+fn the_gradient_of_the_maximum_goes_to_its_position() {
     let pool = GlobalPool::new(BATCH, POSITIONS, CHANNELS).unwrap();
     let mut random = Random::new(21);
     let x = random.values(BATCH * POSITIONS * CHANNELS);
@@ -66,7 +66,7 @@ fn the_gated_mean_divides_by_the_gates() {
 }
 
 #[test]
-fn wrong_arguments_are_refused() {
+fn wrong_arguments_are_errors() {
     assert!(GlobalPool::new(1, 0, 4).is_err());
     assert!(GlobalPool::new(1, 4, 0).is_err());
     let pool = GlobalPool::new(2, 3, 4).unwrap();

@@ -1,4 +1,4 @@
-//! The fast pose estimator: against the slow f64 reference, and against the lemma itself.
+//! The fast pose estimator against the f64 reference, and the equivariance lemma.
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
@@ -35,7 +35,7 @@ fn estimate(params: PoseParams, image: &Image, stride: usize) -> Result<PoseFiel
     PosePlan::new(PoseSpec::new(params)?, grid)?.estimate(&images)
 }
 
-/// Every reading of the field is the reference's to 1e-4, but for ties that rounding decides.
+/// Every pose of the field agrees with the reference to 1e-4.
 fn assert_agrees(params: PoseParams, image: &Image, stride: usize) {
     let spec = PoseSpec::new(params.clone()).unwrap();
     let field = estimate(params, image, stride).unwrap();
@@ -95,19 +95,19 @@ fn rare_poses_come_with_weights_that_agree() {
 }
 
 #[test]
-fn a_quarter_turn_turns_the_field() {
-    let turn = Similarity::new(1.0, FRAC_PI_2, [0.0; 2]).unwrap();
+fn a_90_degree_rotation_rotates_the_field() {
+    let rotation = Similarity::new(1.0, FRAC_PI_2, [0.0; 2]).unwrap();
     for (side, stride) in [(40, 1), (40, 2), (48, 4)] {
         let image = scene(side, 2);
-        let turned = warp(&image, &turn, About::Centre, Interpolation::Bilinear);
+        let rotated = warp(&image, &rotation, About::Centre, Interpolation::Bilinear);
         let before = estimate(PoseParams::default(), &image, stride).unwrap();
-        let after = estimate(PoseParams::default(), &turned, stride).unwrap();
+        let after = estimate(PoseParams::default(), &rotated, stride).unwrap();
         let n = before.grid().width;
         let mut confident = 0;
         for row in 0..n {
             for column in 0..n {
                 let (a, b) = (row * n + column, column * n + n - 1 - row);
-                // To the last bit, but for an angle's own rounding.
+                // Equal bit by bit, except for the rounding of angles.
                 assert_eq!(before.confidence()[a], after.confidence()[b]);
                 if before.confidence()[a] > 0.0 {
                     confident += 1;
@@ -182,7 +182,7 @@ fn with_the_literal_weight_of_the_paper_most_pixels_have_no_pose() {
 }
 
 #[test]
-fn the_smallest_and_the_largest_images_are_read() {
+fn the_smallest_and_the_largest_images_are_valid() {
     for (height, width, stride) in [(8, 8, 1), (8, 2048, 4), (2048, 9, 8)] {
         let image =
             Image::from_fn(height, width, |x, y| (0.9 * x).sin() * (0.7 * y).cos()).unwrap();
@@ -220,7 +220,7 @@ fn colour_is_read_as_luminance_and_batches_image_by_image() {
 }
 
 #[test]
-fn wrong_input_is_named() {
+fn errors_name_wrong_input() {
     let message = |params: PoseParams| PoseSpec::new(params).unwrap_err().to_string();
     let good = PoseParams::default;
     for (params, expected) in [

@@ -1,4 +1,4 @@
-//! Over shapes of all kinds: right values, no panic, no NaN; wrong shapes are refused.
+//! Random shapes: correct values, no panic, no NaN; wrong shapes return errors.
 
 mod definition;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sren_kernels::{PoseField, SimConv, TapTable};
 use sren_math::Grid;
 
-/// Mostly small numbers of channels, and the neighbourhoods of vector and tile sizes.
+/// Mostly few channels, and numbers around vector and tile sizes.
 fn channels() -> impl Strategy<Value = usize> {
     prop_oneof![1usize..40, Just(63), Just(64), Just(65), Just(96), Just(257)]
 }
@@ -33,8 +33,8 @@ proptest! {
         let k = 2 * radius + 1;
         let mut layer =
             Layer::random(&mut random, batch, size, stride, k, poses, conv, active_only);
-        // Keep the sums, which have up to 3 * 25 * 257 terms, of the order of 1.
-        let scale = 1.0 / (conv.weight_len(k) / c_out) as f32;
+        // The sums have up to 3 * 25 * 257 terms; this scales them to the order of 1.
+        let scale = 1.0 / (conv.weight_len(k).unwrap() / c_out) as f32;
         layer.weight.iter_mut().for_each(|w| *w *= scale.sqrt());
         close(&layer.forward(), &layer.exact_forward(), 2e-5, "output");
         let (got, exact) = (layer.backward(true), layer.exact_gradients());
@@ -43,9 +43,9 @@ proptest! {
         close(&got.bias, &exact.bias, 3e-5, "bias");
     }
 
-    /// Scales from next to nothing to beyond any image, any finite angle, grids far apart.
+    /// Scales far below and above the image size, any finite angle, distant grids.
     #[test]
-    fn wild_poses_give_finite_numbers(
+    fn extreme_poses_give_finite_values(
         seed in 0u64..1 << 32,
         size in [1usize..9, 1usize..9],
         exponent in -40f32..38.0,
@@ -72,9 +72,9 @@ proptest! {
         prop_assert_eq!(taps.is_ok(), (kappa * scale).is_finite());
         if let Ok(taps) = taps {
             let conv = SimConv::new(9, 5, false).unwrap();
-            let values = random.values(conv.input_len(&taps));
-            let weight = random.values(conv.weight_len(3));
-            let grad = random.values(conv.output_len(&taps));
+            let values = random.values(conv.input_len(&taps).unwrap());
+            let weight = random.values(conv.weight_len(3).unwrap());
+            let grad = random.values(conv.output_len(&taps).unwrap());
             let output = conv.forward(&taps, &values, &weight, None).unwrap();
             let back = conv.backward(&taps, &values, &weight, &grad, true).unwrap();
             let all = output.iter().chain(back.input.as_ref().unwrap()).chain(&back.weight);
@@ -83,14 +83,14 @@ proptest! {
     }
 
     #[test]
-    fn wrong_lengths_are_refused(
+    fn wrong_lengths_are_errors(
         input in 0usize..200,
         weight in 0usize..200,
         bias in 0usize..9,
         grad in 0usize..200,
     ) {
         let grid = Grid::pixels(4, 3);
-        let taps = TapTable::new(&PoseField::identity(grid, 2), &grid, 3, 1.0, false).unwrap();
+        let taps = TapTable::new(&PoseField::identity(grid, 2).unwrap(), &grid, 3, 1.0, false).unwrap();
         let conv = SimConv::new(3, 5, false).unwrap();
         let (good_input, good_weight) = (input == 72, weight == 135);
         let (input, weight) = (vec![0.0; input], vec![0.0; weight]);
@@ -102,9 +102,9 @@ proptest! {
 }
 
 #[test]
-fn the_right_lengths_are_taken_and_wrong_ones_named() {
+fn errors_name_wrong_lengths() {
     let grid = Grid::pixels(4, 3);
-    let taps = TapTable::new(&PoseField::identity(grid, 2), &grid, 3, 1.0, false).unwrap();
+    let taps = TapTable::new(&PoseField::identity(grid, 2).unwrap(), &grid, 3, 1.0, false).unwrap();
     let conv = SimConv::new(3, 5, false).unwrap();
     let (input, weight, grad) = ([0.0; 72], [0.0; 135], [0.0; 120]);
     assert!(conv.forward(&taps, &input, &weight, Some(&[0.0; 5])).is_ok());
@@ -118,9 +118,9 @@ fn the_right_lengths_are_taken_and_wrong_ones_named() {
 }
 
 #[test]
-fn tap_tables_refuse_what_they_cannot_hold() {
+fn invalid_tap_tables_are_errors() {
     let grid = Grid::pixels(4, 3);
-    let field = PoseField::identity(grid, 2);
+    let field = PoseField::identity(grid, 2).unwrap();
     for (kernel_size, kappa) in [(0, 1.0), (2, 1.0), (257, 1.0), (3, 0.0), (3, -1.0), (3, f32::NAN)]
     {
         assert!(TapTable::new(&field, &grid, kernel_size, kappa, false).is_err());
@@ -137,8 +137,8 @@ fn tap_tables_refuse_what_they_cannot_hold() {
         assert!(TapTable::new(&field, &input, 3, 1.0, false).is_err(), "{input:?}");
     }
     let taps = TapTable::new(&field, &grid, 3, 1.0, false).unwrap();
-    assert!(taps.clone().with_input_poses(&PoseField::identity(grid, 1)).is_err());
-    let other = PoseField::identity(Grid::pixels(3, 4), 2);
+    assert!(taps.clone().with_input_poses(&PoseField::identity(grid, 1).unwrap()).is_err());
+    let other = PoseField::identity(Grid::pixels(3, 4), 2).unwrap();
     assert!(taps.clone().with_input_poses(&other).is_err());
     assert!(taps.with_input_poses(&field).unwrap().has_input_poses());
 }

@@ -1,19 +1,20 @@
-//! What can go wrong in this crate: always operation, expected, got.
+//! Errors of this crate: operation, expected, got.
 
-/// A request that the mathematics cannot fulfil.
+/// An argument outside the domain of an operation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{operation}: expected {expected}, got {got}")]
+#[non_exhaustive]
 pub struct MathError {
-    /// The operation that refused.
+    /// The operation that returned the error.
     pub operation: &'static str,
-    /// What it takes.
+    /// What it expects.
     pub expected: String,
     /// What it was given.
     pub got: String,
 }
 
 impl MathError {
-    /// An error of `operation`, which takes `expected` and was given `got`.
+    /// An error of `operation`, which expects `expected` and was given `got`.
     pub fn new(
         operation: &'static str,
         expected: impl Into<String>,

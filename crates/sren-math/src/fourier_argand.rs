@@ -11,10 +11,14 @@ use num_complex::Complex64;
 
 use crate::error::{MathError, Result};
 
-/// Samples an axis are this many times the number of its coefficients, at the least.
+/// Samples per axis, as a multiple of the number of its coefficients.
 const OVERSAMPLING: usize = 4;
-/// and never fewer than this, so that a function with more content does not alias into them.
+
+/// Least number of samples per axis, so that higher frequencies do not alias.
 const MIN_SAMPLES: usize = 64;
+
+/// Highest order per axis: arrays of coefficients and of samples stay far from the limits of memory.
+pub(crate) const MAX_ORDER: usize = 1024;
 
 /// Radii `inner <= r < outer`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,7 +67,27 @@ impl Annulus {
     }
 }
 
-/// A function on an annulus by its coefficients with `|k1| <= order[0]`, `|k2| <= order[1]`.
+/// A function on an annulus, given by its coefficients with `|k1| <= order[0]`, `|k2| <= order[1]`.
+///
+/// Steering rotates and scales the function by multiplying coefficients:
+/// ```
+/// use num_complex::Complex64;
+/// use sren_math::{Annulus, FourierArgand};
+///
+/// # fn main() -> sren_math::Result<()> {
+/// let annulus = Annulus::new(1.0, 20.0)?;
+/// let bump = |r: f64, theta: f64| {
+///     Complex64::from((-2.0 * (r / 4.0).ln().powi(2)).exp() * theta.cos())
+/// };
+/// let h = FourierArgand::analyse(annulus, 0.0, [1, 12], bump)?;
+/// assert!(h.truncation_error(bump) < 0.02);
+///
+/// let steered = h.steered(1.5, 0.3)?;
+/// let expected = bump(6.0 / 1.5, 1.0 - 0.3);
+/// assert!((steered.evaluate(6.0, 1.0) - expected).norm() < 0.02);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct FourierArgand {
     annulus: Annulus,
@@ -73,14 +97,15 @@ pub struct FourierArgand {
 }
 
 impl FourierArgand {
-    /// The representation with the given coefficients: `k1 = -order[0]` first, k2 runs fastest.
+    /// The representation with the given coefficients: `k1 = -order[0]` first, k2 varies fastest.
+    /// Orders are at most 1024.
     pub fn new(
         annulus: Annulus,
         power: f64,
         order: [usize; 2],
         coefficients: Vec<Complex64>,
     ) -> Result<Self> {
-        let expected = (2 * order[0] + 1) * (2 * order[1] + 1);
+        let expected = coefficient_count("FourierArgand", order)?;
         if coefficients.len() != expected {
             return Err(MathError::new(
                 "FourierArgand",
@@ -92,25 +117,26 @@ impl FourierArgand {
     }
 
     /// The coefficients of `h(r, theta)`, by the rectangle rule, which is exact for a function
-    /// that is itself of this form with fewer terms than samples.
+    /// that is itself of this form with fewer terms than samples. Orders are at most 1024.
     pub fn analyse(
         annulus: Annulus,
         power: f64,
         order: [usize; 2],
         h: impl Fn(f64, f64) -> Complex64,
-    ) -> Self {
+    ) -> Result<Self> {
+        let count = coefficient_count("FourierArgand::analyse", order)?;
         let samples = Samples::of(&annulus, power, order, &h);
         let [k1_max, k2_max] = order.map(|k| k as i64);
-        let mut coefficients = Vec::with_capacity((2 * order[0] + 1) * (2 * order[1] + 1));
+        let mut coefficients = Vec::with_capacity(count);
         for k1 in -k1_max..=k1_max {
             for k2 in -k2_max..=k2_max {
                 coefficients.push(samples.project(k1, k2, annulus.frequency()));
             }
         }
-        Self { annulus, power, order, coefficients }
+        Ok(Self { annulus, power, order, coefficients })
     }
 
-    /// Where the function lives.
+    /// The domain of the function.
     pub fn annulus(&self) -> &Annulus {
         &self.annulus
     }
@@ -118,13 +144,13 @@ impl FourierArgand {
     /// `h_{k1,k2}`, zero beyond the order.
     pub fn coefficient(&self, k1: i64, k2: i64) -> Complex64 {
         let [k1_max, k2_max] = self.order.map(|k| k as i64);
-        if k1.abs() > k1_max || k2.abs() > k2_max {
+        if k1.unsigned_abs() > k1_max as u64 || k2.unsigned_abs() > k2_max as u64 {
             return Complex64::ZERO;
         }
         self.coefficients[((k1 + k1_max) * (2 * k2_max + 1) + k2 + k2_max) as usize]
     }
 
-    /// `h(r, theta)`; zero outside of the annulus.
+    /// `h(r, theta)`; zero outside the annulus.
     pub fn evaluate(&self, r: f64, theta: f64) -> Complex64 {
         if !self.annulus.contains(r) {
             return Complex64::ZERO;
@@ -138,7 +164,7 @@ impl FourierArgand {
     }
 
     /// The function rotated by `angle` and enlarged by `scale`: `h(r / scale, theta - angle)`
-    /// wherever `r / scale` is inside of the annulus; elsewhere what wraps around from the other
+    /// wherever `r / scale` is inside the annulus; elsewhere the cyclic continuation from the other
     /// end, weighted by `(r / scale)^m`.
     pub fn steered(&self, scale: f64, angle: f64) -> Result<Self> {
         if !(scale.is_finite() && scale > 0.0 && angle.is_finite()) {
@@ -159,8 +185,8 @@ impl FourierArgand {
         Ok(Self { coefficients, ..self.clone() })
     }
 
-    /// The part of `h` that this representation misses: the L2 norm of the difference over that
-    /// of `h`, in the measure `r^(-2m) d(ln r) d(theta)` in which the terms are orthogonal.
+    /// The relative truncation error: the L2 norm of the difference to `h` over that of `h`, in the
+    /// measure `r^(-2m) d(ln r) d(theta)` in which the terms are orthogonal.
     pub fn truncation_error(&self, h: impl Fn(f64, f64) -> Complex64) -> f64 {
         let difference = |r: f64, theta: f64| h(r, theta) - self.evaluate(r, theta);
         let missed = Samples::of(&self.annulus, self.power, self.order, &difference).energy();
@@ -175,6 +201,15 @@ impl FourierArgand {
             (-k1_max..=k1_max).flat_map(move |k1| (-k2_max..=k2_max).map(move |k2| (k1, k2)));
         orders.zip(&self.coefficients).map(|((k1, k2), c)| (k1, k2, *c))
     }
+}
+
+/// Number of coefficients of an order.
+fn coefficient_count(operation: &'static str, order: [usize; 2]) -> Result<usize> {
+    if order.iter().any(|k| *k > MAX_ORDER) {
+        let expected = format!("orders up to {MAX_ORDER}");
+        return Err(MathError::new(operation, expected, format!("{order:?}")));
+    }
+    Ok((2 * order[0] + 1) * (2 * order[1] + 1))
 }
 
 /// `h r^-m` on a regular grid in (theta, ln r).

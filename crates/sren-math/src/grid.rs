@@ -1,30 +1,44 @@
-//! Where on the image a layer is evaluated: regular grids of positions.
+//! Regular grids of positions on the image, where layers are evaluated.
 
 use crate::error::{MathError, Result};
 
 /// `height x width` positions; position (row, column) lies at image point
 /// `(origin[0] + step * column, origin[1] + step * row)`.
+///
+/// ```
+/// use sren_math::Grid;
+///
+/// # fn main() -> sren_math::Result<()> {
+/// let pixels = Grid::pixels(56, 56);
+/// let coarse = pixels.cell_centred(4)?;
+/// assert_eq!((coarse.height, coarse.width, coarse.step), (14, 14, 4.0));
+/// assert_eq!(coarse.point(0, 1), [5.5, 1.5]);
+/// // Strides compose.
+/// assert_eq!(pixels.cell_centred(2)?.cell_centred(2)?, coarse);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     /// Number of rows.
     pub height: usize,
     /// Number of columns.
     pub width: usize,
-    /// Distance of neighbours in image pixels.
+    /// Distance between neighbours in image pixels.
     pub step: f64,
     /// Image point (x, y) of row 0, column 0.
     pub origin: [f64; 2],
 }
 
 impl Grid {
-    /// The pixels of a `height x width` image themselves.
+    /// The pixels of a `height x width` image.
     pub fn pixels(height: usize, width: usize) -> Self {
         Self { height, width, step: 1.0, origin: [0.0; 2] }
     }
 
-    /// Every `stride`-th cell of this grid, rounded up, placed symmetrically about its centre. A
-    /// grid of even size keeps being mapped onto itself by 90-degree turns of the image: where
-    /// `stride` divides the size, centres are at `stride (i + 1/2) - 1/2`.
+    /// Every `stride`-th cell of this grid, rounded up, placed symmetrically about its centre, so
+    /// that 90-degree rotations of a square image map the grid onto itself. Where `stride` divides
+    /// the size, centres are at `stride (i + 1/2) - 1/2`.
     pub fn cell_centred(&self, stride: usize) -> Result<Self> {
         let (height, width) = self.strided("Grid::cell_centred", stride)?;
         let step = self.step * stride as f64;
@@ -43,7 +57,7 @@ impl Grid {
     }
 
     /// Every `stride`-th position of this grid from its first: the grid of an ordinary strided
-    /// convolution. It does not turn with the image.
+    /// convolution. Rotations of the image do not map it onto itself.
     pub fn corner_aligned(&self, stride: usize) -> Result<Self> {
         let (height, width) = self.strided("Grid::corner_aligned", stride)?;
         Ok(Self { height, width, step: self.step * stride as f64, origin: self.origin })
@@ -54,12 +68,12 @@ impl Grid {
         [self.origin[0] + self.step * column as f64, self.origin[1] + self.step * row as f64]
     }
 
-    /// Number of positions.
+    /// Number of positions. It saturates at `usize::MAX`, which no slice has as its length.
     pub fn len(&self) -> usize {
-        self.height * self.width
+        self.height.saturating_mul(self.width)
     }
 
-    /// Whether there is no position at all.
+    /// Whether there is no position.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,14 +1,14 @@
 //! Local maxima of a sampled score over scale.
 //!
 //! A maximum at the end of the range does not move with the image, so only interior maxima are
-//! poses. What lies at the ends, and every other maximum, competes with the best one: where two
-//! are nearly equal, a small change of the image swaps them.
+//! poses. The ends, and every other maximum, compete with the best one: where two are nearly equal,
+//! a small change of the image swaps them.
 
 /// An interior local maximum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
-    /// Place in samples, refined by the parabola through three samples, within half a cell.
-    pub place: f64,
+    /// Location in samples, refined by the parabola through three samples, within half a sample.
+    pub location: f64,
     /// Height of the parabola.
     pub height: f64,
     /// Index of the highest sample.
@@ -16,9 +16,9 @@ pub struct Peak {
 }
 
 impl Peak {
-    /// Weights on the samples `index - 1, index, index + 1` that interpolate at `place`.
+    /// Weights on the samples `index - 1, index, index + 1` that interpolate at `location`.
     pub fn lagrange(&self) -> [f64; 3] {
-        let d = self.place - self.index as f64;
+        let d = self.location - self.index as f64;
         [0.5 * d * (d - 1.0), 1.0 - d * d, 0.5 * d * (d + 1.0)]
     }
 }
@@ -33,7 +33,7 @@ pub fn interior_peaks(scores: &[f32], count: usize, out: &mut Vec<Peak>) {
             // middle > left and middle >= right: the curvature is positive.
             let offset = (0.5 * (right - left) / (2.0 * middle - left - right)).clamp(-0.5, 0.5);
             let height = middle + 0.25 * (right - left) * offset;
-            let peak = Peak { place: index as f64 + offset, height, index };
+            let peak = Peak { location: index as f64 + offset, height, index };
             let at = out.partition_point(|other| other.height >= height);
             if at < count {
                 out.insert(at, peak);
@@ -43,8 +43,8 @@ pub fn interior_peaks(scores: &[f32], count: usize, out: &mut Vec<Peak>) {
     }
 }
 
-/// The height of the peak at `index` above the higher of the lowest scores on its two sides, as a
-/// part of `height`: 0 for a peak that is none, 1 for one that falls to zero on both sides.
+/// The height of the peak at `index` above the higher of the lowest scores on its two sides, relative
+/// to `height`: 0 if the scores do not fall off, 1 if they fall to zero on both sides.
 pub fn prominence(scores: &[f32], index: usize, height: f64) -> f64 {
     let lowest = |side: &[f32]| side.iter().copied().fold(f32::INFINITY, f32::min);
     let base = lowest(&scores[..index]).max(lowest(&scores[index + 1..]));
@@ -66,7 +66,7 @@ mod tests {
         let scores: Vec<f32> = (0..9).map(|i| 5.0 - (i as f32 - 3.25).powi(2)).collect();
         let peaks = peaks_of(&scores);
         assert_eq!(peaks.len(), 1);
-        assert!((peaks[0].place - 3.25).abs() < 1e-6);
+        assert!((peaks[0].location - 3.25).abs() < 1e-6);
         assert!((peaks[0].height - 5.0).abs() < 1e-6);
     }
 

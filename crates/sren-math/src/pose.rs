@@ -1,4 +1,4 @@
-//! Local frames, and how one is read from the angular harmonics around a point.
+//! Local frames, and their estimation from the angular harmonics around a point.
 //!
 //! With `F_k(rho) = 1/(2 pi) int f(x + e^rho e^(i theta)) e^(-i k theta) dtheta` the harmonics on
 //! the ring of radius e^rho, the response of the template at scale lambda is
@@ -47,13 +47,13 @@ impl Ramp {
     }
 }
 
-/// What makes a reading confident: the product of three ramps.
+/// The confidence of a pose: the product of three ramps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gate {
-    /// On the prominence of the peak (0..1, contrast-free).
+    /// On the prominence of the peak (0..1, independent of contrast).
     pub prominence: Ramp,
     /// On its lead `1 - runner-up / peak` over other peaks and the ends of the range (0..1,
-    /// contrast-free).
+    /// independent of contrast).
     pub lead: Ramp,
     /// On the contrast, in units of a straight edge of height 1.
     pub contrast: Ramp,
@@ -62,34 +62,34 @@ pub struct Gate {
 /// The parameters of the pose estimator; lengths in pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoseParams {
-    /// Inner radius a of the neighbourhood that is read.
+    /// Inner radius a of the neighbourhood.
     pub inner: f64,
     /// Outer radius b.
     pub outer: f64,
-    /// Smallest scale lambda that is tried.
+    /// Smallest scale lambda of the search.
     pub min_scale: f64,
-    /// Largest scale lambda that is tried.
+    /// Largest scale lambda of the search.
     pub max_scale: f64,
-    /// Number of rings between a and b, uniform in ln r.
+    /// Number of rings between a and b, uniform in ln r, 4 to 1024.
     pub rings: usize,
-    /// Number of scales tried, uniform in ln lambda.
+    /// Number of scales of the search, uniform in ln lambda, 3 to 1024.
     pub scales: usize,
-    /// Greatest distance of neighbouring samples on a ring.
+    /// Largest distance between neighbouring samples on a ring.
     pub spacing: f64,
-    /// Most samples on one ring.
+    /// Most samples on one ring, 8 to 65536.
     pub max_samples: usize,
-    /// The pattern looked for.
+    /// The template.
     pub template: PoseTemplate,
-    /// Number J of best poses kept a position.
+    /// Number J of best poses per position, 1 to 1024.
     pub poses: usize,
     /// Exponent p of their weights `(S_j / S_max)^p`.
     pub sharpness: f64,
-    /// What makes a reading confident.
+    /// Confidence of a pose.
     pub gate: Gate,
 }
 
 impl Default for PoseParams {
-    /// One set for digits and photographs, chosen on training images.
+    /// One set for digits and photographs, tuned on training images.
     fn default() -> Self {
         Self {
             inner: 0.25,
@@ -118,7 +118,7 @@ pub struct Ring {
     /// Its radius.
     pub radius: f64,
     /// Number of samples on it, at `theta = 2 pi (i + 1/2) / samples`; a multiple of 4, so that
-    /// a quarter turn maps them onto each other.
+    /// 90-degree rotations map them onto each other.
     pub samples: usize,
 }
 
@@ -133,7 +133,7 @@ impl Ring {
     }
 }
 
-/// Checked parameters with everything that follows from them.
+/// Checked parameters and the quantities derived from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoseSpec {
     params: PoseParams,
@@ -143,40 +143,44 @@ pub struct PoseSpec {
 }
 
 impl PoseSpec {
-    /// Checks the parameters, once.
+    /// Checks the parameters. Returns an error that names the first one out of range.
     pub fn new(params: PoseParams) -> Result<Self> {
         const OPERATION: &str = "PoseParams";
-        let refuse = |expected: &str, got: String| Err(MathError::new(OPERATION, expected, got));
+        let invalid = |expected: &str, got: String| Err(MathError::new(OPERATION, expected, got));
         let annulus = Annulus::new(params.inner, params.outer)?;
         params.template.check()?;
         let (low, high) = (params.min_scale, params.max_scale);
         if !(low >= params.inner && low < high && high <= params.outer) {
-            return refuse(
+            return invalid(
                 "a scale range with a <= min_scale < max_scale <= b",
                 format!("{low} .. {high} for a = {}, b = {}", params.inner, params.outer),
             );
         }
-        if params.rings < 4 || params.scales < 3 {
-            return refuse(
-                "at least 4 rings and 3 scales",
+        if !(4..=MAX_COUNT).contains(&params.rings) || !(3..=MAX_COUNT).contains(&params.scales) {
+            return invalid(
+                "at least 4 rings and 3 scales, at most 1024 of each",
                 format!("{} rings, {} scales", params.rings, params.scales),
             );
         }
-        if params.spacing.is_nan() || params.spacing <= 0.0 || params.max_samples < 8 {
-            return refuse(
-                "a sample spacing > 0 and at least 8 samples a ring",
+        if params.spacing.is_nan()
+            || params.spacing <= 0.0
+            || !(8..=MAX_SAMPLES).contains(&params.max_samples)
+        {
+            return invalid(
+                "a sample spacing > 0 and 8 to 65536 samples per ring",
                 format!("spacing {}, {} samples", params.spacing, params.max_samples),
             );
         }
-        if params.poses == 0 || !(params.sharpness >= 0.0 && params.sharpness.is_finite()) {
-            return refuse(
-                "at least 1 pose and a finite sharpness >= 0",
+        let sharp = params.sharpness >= 0.0 && params.sharpness.is_finite();
+        if !(sharp && (1..=MAX_COUNT).contains(&params.poses)) {
+            return invalid(
+                "at least 1 pose, at most 1024, and a finite sharpness >= 0",
                 format!("{} poses, sharpness {}", params.poses, params.sharpness),
             );
         }
         for ramp in [params.gate.prominence, params.gate.lead, params.gate.contrast] {
             if !(ramp.low >= 0.0 && ramp.low < ramp.high) {
-                return refuse("gate ramps with 0 <= low < high", format!("{ramp:?}"));
+                return invalid("gate ramps with 0 <= low < high", format!("{ramp:?}"));
             }
         }
 
@@ -184,8 +188,8 @@ impl PoseSpec {
         let rings: Vec<Ring> = (0..params.rings)
             .map(|i| {
                 let radius = params.inner * (step * (i as f64 + 0.5)).exp();
-                let wanted = (TAU * radius / params.spacing).min(params.max_samples as f64);
-                Ring { radius, samples: (wanted / 4.0).ceil().max(2.0) as usize * 4 }
+                let samples = (TAU * radius / params.spacing).min(params.max_samples as f64);
+                Ring { radius, samples: (samples / 4.0).ceil().max(2.0) as usize * 4 }
             })
             .collect();
         let log_range = (high / low).ln();
@@ -217,17 +221,18 @@ impl PoseSpec {
         &self.rings
     }
 
-    /// The scales lambda tried, smallest first.
+    /// The scales lambda of the search, smallest first.
     pub fn scales(&self) -> &[f64] {
         &self.scales
     }
 
-    /// The matrix that takes ring harmonics to responses, `[scales, rings]`.
+    /// The matrix from ring harmonics to responses, `[scales, rings]`.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// The best angle and its score for responses `G_k`, one a harmonic of the template.
+    /// The highest score over all angles and its angle, for responses `G_k`, one per harmonic of the
+    /// template.
     pub fn best_angle(&self, responses: &[Complex64]) -> (f64, f64) {
         let terms = &self.params.template.angular;
         if let ([(k, a)], [g]) = (terms.as_slice(), responses) {
@@ -253,9 +258,9 @@ impl PoseSpec {
         (score(gamma), wrap_angle(gamma))
     }
 
-    /// Reads the poses of a point. `scores` are S(lambda) for every scale, `responses(j)` the
-    /// `G_k(lambda_j)`. The best poses go to `out`, with weights of sum 1, and the confidence in
-    /// 0..=1 is returned; where there is no pose, it is 0 and the poses are the identity.
+    /// Estimates the poses of a point. `scores` are S(lambda) for every scale, `responses(j)` the
+    /// `G_k(lambda_j)`. Writes the best poses to `out`, with weights of sum 1, and returns the
+    /// confidence in 0..=1; where there is no pose, it is 0 and the poses are the identity.
     pub fn read(
         &self,
         scores: &[f32],
@@ -264,7 +269,9 @@ impl PoseSpec {
         scratch: &mut Vec<Peak>,
     ) -> f64 {
         out.fill(PoseReading { pose: Pose::IDENTITY, weight: 0.0 });
-        out[0].weight = 1.0;
+        if let Some(first) = out.first_mut() {
+            first.weight = 1.0;
+        }
         interior_peaks(scores, out.len().max(2), scratch);
         let Some(best) = scratch.first() else { return 0.0 };
         if best.height <= 0.0 {
@@ -274,7 +281,7 @@ impl PoseSpec {
         let params = &self.params;
         let scale_of = |peak: &Peak| {
             let log_range = (params.max_scale / params.min_scale).ln();
-            params.min_scale * (log_range * peak.place / (self.scales.len() - 1) as f64).exp()
+            params.min_scale * (log_range * peak.location / (self.scales.len() - 1) as f64).exp()
         };
         let mut total = 0.0;
         let mut terms = [[Complex64::ZERO; MAX_TERMS]; 3];
@@ -304,7 +311,13 @@ impl PoseSpec {
     }
 }
 
-/// Most angular harmonics a template may have.
+/// Most rings, scales and poses: arrays of them stay far from the limits of memory.
+const MAX_COUNT: usize = 1024;
+
+/// Most samples on a ring.
+const MAX_SAMPLES: usize = 1 << 16;
+
+/// Most angular harmonics of a template.
 pub(crate) const MAX_TERMS: usize = 8;
 
 /// A pose with its weight among those of the same point.

@@ -1,5 +1,5 @@
-//! The pose estimator written out: every ring sample of every harmonic, one point at a time, in
-//! f64. Slow; the kernels are tested against it.
+//! The pose estimator by its definition: every ring sample of every harmonic, one point at a time,
+//! in f64. Slow; the kernels are tested against it.
 
 use num_complex::Complex64;
 

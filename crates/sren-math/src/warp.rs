@@ -1,10 +1,11 @@
-//! The action of Sim(2) on images: `(L_T f)(x) = f(T^-1 x)`, zero outside of f.
+//! The action of Sim(2) on images: `(L_T f)(x) = f(T^-1 x)`, zero outside the image.
 
 use crate::error::Result;
 use crate::image::Image;
+use crate::shape::element_count;
 use crate::similarity::Similarity;
 
-/// How an image is read between its pixels.
+/// Interpolation between pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Interpolation {
     /// Tent weights on the 2 x 2 nearest pixels.
@@ -17,14 +18,28 @@ pub enum Interpolation {
 /// The fixed point of the rotation and scaling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum About {
-    /// The middle of the image.
+    /// The centre of the image.
     #[default]
     Centre,
     /// Pixel (0, 0).
     Origin,
 }
 
-/// `L_T image`, on a canvas of the image's own size.
+/// `L_T image`, on a canvas of the same size. Rotations by multiples of 90 degrees and translations
+/// by whole pixels move pixels without interpolation.
+///
+/// ```
+/// use std::f64::consts::FRAC_PI_2;
+/// use sren_math::{About, Image, Interpolation, Similarity, warp};
+///
+/// # fn main() -> sren_math::Result<()> {
+/// let image = Image::new(2, 2, 1, vec![1.0, 2.0, 3.0, 4.0])?;
+/// let rotation = Similarity::new(1.0, FRAC_PI_2, [0.0, 0.0])?;
+/// let rotated = warp(&image, &rotation, About::Centre, Interpolation::Bilinear);
+/// assert_eq!(rotated.data(), [3.0, 1.0, 4.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn warp(image: &Image, transform: &Similarity, about: About, how: Interpolation) -> Image {
     let full = match about {
         About::Centre => transform.about(image.centre()),
@@ -40,13 +55,14 @@ pub fn warp(image: &Image, transform: &Similarity, about: About, how: Interpolat
     Image::from_parts(height, width, channels, data)
 }
 
-/// The image enlarged or reduced to `height x width`, corners of the outermost pixels kept; each
-/// axis is scaled by its own factor and, where reduced, averaged over the pixels it covers.
+/// The image resized to `height x width`, with the corners of the outermost pixels aligned. Each axis
+/// has its own factor; a reduced axis averages over the pixels that it covers.
 pub fn resize(image: &Image, height: usize, width: usize) -> Result<Image> {
+    let len = element_count("resize", &[height, width, image.channels()])?;
     let rows = resample_axis(image.height(), height);
     let columns = resample_axis(image.width(), width);
     let channels = image.channels();
-    let mut data = vec![0.0f32; height * width * channels];
+    let mut data = vec![0.0f32; len];
     for (i, pixel) in data.chunks_exact_mut(channels).enumerate() {
         for &(y, wy) in &rows[i / width] {
             for &(x, wx) in &columns[i % width] {
@@ -60,7 +76,7 @@ pub fn resize(image: &Image, height: usize, width: usize) -> Result<Image> {
     Image::new(height, width, channels, data)
 }
 
-/// For every new index the old indices and weights (sum 1) of a tent of width max(1, old/new).
+/// For every new index the old indices and weights (sum 1) of a tent of radius max(1, old/new).
 fn resample_axis(old: usize, new: usize) -> Vec<Vec<(usize, f64)>> {
     let factor = old as f64 / new.max(1) as f64;
     let radius = factor.max(1.0);
@@ -80,7 +96,7 @@ fn resample_axis(old: usize, new: usize) -> Vec<Vec<(usize, f64)>> {
         .collect()
 }
 
-/// The image at any point, one value a channel.
+/// The image at any point, one value per channel.
 pub fn sample(image: &Image, [x, y]: [f64; 2], how: Interpolation, out: &mut [f32]) {
     let (reach, kernel): (i64, fn(f64) -> f64) = match how {
         Interpolation::Bilinear => (1, tent),
@@ -97,7 +113,7 @@ pub fn sample(image: &Image, [x, y]: [f64; 2], how: Interpolation, out: &mut [f3
         for column in left.max(0)..(left + 2 * reach).min(width) {
             let weight = (wy * kernel(x - column as f64)) as f32;
             let start = (row * width + column) as usize * image.channels();
-            for (o, v) in out.iter_mut().zip(&image.data()[start..]) {
+            for (o, v) in out.iter_mut().zip(&image.data()[start..][..image.channels()]) {
                 *o += weight * v;
             }
         }

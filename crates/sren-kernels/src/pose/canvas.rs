@@ -1,20 +1,28 @@
-//! The image as the correlation kernels read it: luminance, above the level of its border, sorted by
-//! column phase, zeros around.
+//! The image in the layout of the correlation kernels: luminance minus the mean of the border, sorted
+//! by column phase, with zero padding.
 
-use sren_math::{border_mean, luminance};
+use sren_math::{border_mean, element_count, luminance};
 
 use crate::error::{KernelError, Result};
 
-/// Smallest and largest image side that is read.
+/// Smallest and largest image side.
 const SIDES: std::ops::RangeInclusive<usize> = 8..=2048;
 
-/// Positions of a row that are worked on at once.
+/// Positions of a row that are processed together.
 pub(super) const LANES: usize = 32;
 
-/// One value a position of a row.
+/// One value per position of a row.
 pub(super) type Row = [f32; LANES];
 
-/// A batch of images `[batch, height, width, channels]` in memory.
+/// A borrowed batch of images `[batch, height, width, channels]`.
+///
+/// ```
+/// use sren_kernels::pose::Images;
+///
+/// let pixels = vec![0.5; 2 * 8 * 8 * 3];
+/// assert!(Images::new(&pixels, 2, 8, 8, 3).is_ok());
+/// assert!(Images::new(&pixels, 2, 8, 8, 1).is_err());
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Images<'a> {
     pub(super) data: &'a [f32],
@@ -43,7 +51,7 @@ impl<'a> Images<'a> {
             );
             return Err(KernelError::invalid(OPERATION, expected, shape));
         }
-        let expected = batch * height * width * channels;
+        let expected = element_count(OPERATION, &[batch, height, width, channels])?;
         if data.len() != expected {
             return Err(KernelError::invalid(
                 OPERATION,
@@ -69,8 +77,8 @@ impl<'a> Images<'a> {
     }
 }
 
-/// How canvases of one size are held: luminance `[height, stride, columns]`, column x at phase
-/// `(x + pad) % stride`, place `(x + pad) / stride`, with zeros on both sides.
+/// The layout of canvases of one size: luminance `[height, stride, columns]`, column x at phase
+/// `(x + pad) % stride`, index `(x + pad) / stride`, with zeros on both sides.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     stride: usize,
@@ -79,14 +87,13 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Canvases from which rows of places can be read that start at any pixel of a kernel within
-    /// `reach` pixels of the image.
+    /// The layout for kernels that reach up to `reach` pixels beyond the image.
     pub(super) fn new(images: &Images, stride: usize, reach: usize) -> Self {
         let columns = (images.width + 2 * reach).div_ceil(stride) + LANES;
         Self { stride, columns, pad: reach }
     }
 
-    /// Where the pixel `dy` rows down in column `x >= -pad` lies, counted from the start of a row.
+    /// The index of the pixel `dy` rows down in column `x >= -pad`, relative to the start of a row.
     pub(super) fn start(&self, dy: i32, x: i32) -> isize {
         let padded = (x + self.pad as i32) as usize;
         let line = dy as isize * self.stride as isize + (padded % self.stride) as isize;
@@ -94,16 +101,16 @@ impl Layout {
     }
 }
 
-/// One image, above the level of its border.
+/// The luminance of one image minus the mean of its border.
 pub(super) struct Canvas {
     values: Vec<f32>,
     layout: Layout,
 }
 
-/// No place of any canvas, nor is one soon after it.
+/// An index outside any canvas, far from overflow.
 pub(super) const NOWHERE: isize = isize::MAX / 2;
 
-/// Pixels outside of the image.
+/// Pixels outside the image.
 const BLANK: Row = [0.0; LANES];
 
 impl Canvas {
@@ -123,12 +130,12 @@ impl Canvas {
         Self { values, layout }
     }
 
-    /// Where row `y` starts.
+    /// The index of the start of row `y`.
     pub(super) fn row_start(&self, y: isize) -> isize {
         y * (self.layout.stride * self.layout.columns) as isize
     }
 
-    /// The places from one on; blank above and below the image.
+    /// The values from index `start` on; blank above and below the image.
     #[inline(always)]
     pub(super) fn row(&self, start: isize) -> &Row {
         self.values.get(start as usize..).and_then(|row| row.first_chunk()).unwrap_or(&BLANK)

@@ -1,12 +1,27 @@
-//! The pose field of a batch: what the estimator hands to the similarity convolution.
+//! The pose field of a batch: output of the estimator, input of the similarity convolution.
 
-use sren_math::{Grid, Pose};
+use sren_math::{Grid, Pose, element_count};
 
 use crate::error::{KernelError, Result};
 
-/// Scale, angle and confidence at every grid position of every image, with the `poses` best
-/// poses a position, best first. Arrays are `[batch, height, width, poses]`, confidence
+/// Scale, angle and confidence at every grid position of every image, with the `poses` best poses per
+/// position, best first. Arrays are `[batch, height, width, poses]`, confidence
 /// `[batch, height, width]`.
+///
+/// ```
+/// use sren_kernels::PoseField;
+/// use sren_math::{Grid, Pose};
+///
+/// # fn main() -> sren_kernels::Result<()> {
+/// let grid = Grid::pixels(2, 2);
+/// let field = PoseField::identity(grid, 1)?;
+/// assert_eq!(field.scale(), [1.0; 4]);
+/// // All frames of the image rotated by 0.5 radians and scaled by 2.
+/// let field = field.composed(&[Pose { scale: 2.0, angle: 0.5 }])?;
+/// assert_eq!((field.scale()[3], field.angle()[3]), (2.0, 0.5));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoseField {
     grid: Grid,
@@ -31,14 +46,15 @@ impl PoseField {
         confidence: Vec<f32>,
     ) -> Result<Self> {
         const OPERATION: &str = "PoseField";
-        let positions = batch * grid.len();
         if poses == 0 {
-            return Err(KernelError::invalid(OPERATION, "at least 1 pose a position", "0"));
+            return Err(KernelError::invalid(OPERATION, "at least 1 pose per position", "0"));
         }
+        let all = element_count(OPERATION, &[batch, grid.height, grid.width, poses])?;
+        let positions = all / poses;
         for (name, len, expected) in [
-            ("scale", scale.len(), positions * poses),
-            ("angle", angle.len(), positions * poses),
-            ("weight", weight.len(), positions * poses),
+            ("scale", scale.len(), all),
+            ("angle", angle.len(), all),
+            ("weight", weight.len(), all),
             ("confidence", confidence.len(), positions),
         ] {
             if len != expected {
@@ -49,18 +65,18 @@ impl PoseField {
                 ));
             }
         }
-        let bad = |name: &str, expected: &str, value: Option<&f32>| match value {
+        let check = |name: &str, expected: &str, invalid: Option<&f32>| match invalid {
             Some(v) => Err(KernelError::invalid(OPERATION, expected, format!("{name} {v}"))),
             None => Ok(()),
         };
-        bad("scale", "finite scales > 0", scale.iter().find(|v| !(v.is_finite() && **v > 0.0)))?;
-        bad("angle", "finite angles", angle.iter().find(|v| !v.is_finite()))?;
-        bad(
+        check("scale", "finite scales > 0", scale.iter().find(|v| !(v.is_finite() && **v > 0.0)))?;
+        check("angle", "finite angles", angle.iter().find(|v| !v.is_finite()))?;
+        check(
             "confidence",
             "confidences in 0..=1",
             confidence.iter().find(|v| !(0.0..=1.0).contains(*v)),
         )?;
-        bad("weight", "weights in 0..=1", weight.iter().find(|v| !(0.0..=1.0).contains(*v)))?;
+        check("weight", "weights in 0..=1", weight.iter().find(|v| !(0.0..=1.0).contains(*v)))?;
         for sum in weight.chunks_exact(poses).map(|w| w.iter().sum::<f32>()) {
             if (sum - 1.0).abs() > 1e-4 {
                 return Err(KernelError::invalid(
@@ -74,10 +90,10 @@ impl PoseField {
     }
 
     /// The field with scale 1, angle 0 and confidence 1 everywhere: similarity convolutions on it
-    /// are plain convolutions.
-    pub fn identity(grid: Grid, batch: usize) -> Self {
-        let n = batch * grid.len();
-        Self {
+    /// are plain convolutions. Returns an error if the field cannot exist in memory.
+    pub fn identity(grid: Grid, batch: usize) -> Result<Self> {
+        let n = element_count("PoseField::identity", &[batch, grid.height, grid.width])?;
+        Ok(Self {
             grid,
             batch,
             poses: 1,
@@ -85,10 +101,10 @@ impl PoseField {
             angle: vec![0.0; n],
             weight: vec![1.0; n],
             confidence: vec![1.0; n],
-        }
+        })
     }
 
-    /// The same field with every scale set to `scale`: only rotations are followed.
+    /// The same field with every scale set to `scale`: equivariant to rotation only.
     pub fn with_scale(mut self, scale: f32) -> Result<Self> {
         if !(scale.is_finite() && scale > 0.0) {
             return Err(KernelError::invalid(
@@ -101,25 +117,25 @@ impl PoseField {
         Ok(self)
     }
 
-    /// The same field with every angle set to 0: only scalings are followed.
+    /// The same field with every angle set to 0: equivariant to scale only.
     pub fn without_angle(mut self) -> Self {
         self.angle.fill(0.0);
         self
     }
 
-    /// The same field with all poses of image i turned and scaled by `by[i]`, as if the image's
-    /// frames had been drawn with another hand: layers on it stay equivariant.
+    /// The same field with all poses of image i rotated and scaled by `by[i]`. Layers on it stay
+    /// equivariant.
     pub fn composed(mut self, by: &[Pose]) -> Result<Self> {
         const OPERATION: &str = "PoseField::composed";
         if by.len() != self.batch {
-            let expected = format!("{} poses, one an image", self.batch);
+            let expected = format!("{} poses, one per image", self.batch);
             return Err(KernelError::invalid(OPERATION, expected, by.len().to_string()));
         }
-        if let Some(bad) =
+        if let Some(invalid) =
             by.iter().find(|p| !(p.scale.is_finite() && p.scale > 0.0 && p.angle.is_finite()))
         {
             let expected = "finite angles and finite scales > 0";
-            return Err(KernelError::invalid(OPERATION, expected, format!("{bad:?}")));
+            return Err(KernelError::invalid(OPERATION, expected, format!("{invalid:?}")));
         }
         let image = self.grid.len() * self.poses;
         let scales = self.scale.chunks_exact_mut(image.max(1));
@@ -137,14 +153,15 @@ impl PoseField {
             let expected = format!("{} values", self.confidence.len());
             return Err(KernelError::invalid(OPERATION, expected, confidence.len().to_string()));
         }
-        if let Some(bad) = confidence.iter().find(|v| !(0.0..=1.0).contains(*v)) {
-            return Err(KernelError::invalid(OPERATION, "confidences in 0..=1", bad.to_string()));
+        if let Some(invalid) = confidence.iter().find(|v| !(0.0..=1.0).contains(*v)) {
+            let expected = "confidences in 0..=1";
+            return Err(KernelError::invalid(OPERATION, expected, invalid.to_string()));
         }
         self.confidence = confidence;
         Ok(self)
     }
 
-    /// Where the poses were read.
+    /// The positions of the poses.
     pub fn grid(&self) -> &Grid {
         &self.grid
     }
@@ -154,7 +171,7 @@ impl PoseField {
         self.batch
     }
 
-    /// Number of poses a position.
+    /// Number of poses per position.
     pub fn poses(&self) -> usize {
         self.poses
     }

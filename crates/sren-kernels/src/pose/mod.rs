@@ -1,4 +1,4 @@
-//! The pose half of the crate: from a batch of images to a field of local frames.
+//! Pose estimation: from a batch of images to a field of local frames.
 
 mod canvas;
 mod field;

@@ -1,51 +1,83 @@
 //! Fast pose estimation: ring harmonics by sparse correlation, responses by a banded matrix, the
-//! search over scale position by position. Rows of `LANES` positions are worked on at once.
+//! search over scale position by position. `LANES` positions of a row are processed together; their
+//! complex values are stored as separate rows of real and imaginary parts for the vector loops.
 
-use num_complex::Complex64;
+use num_complex::{Complex32, Complex64};
 use rayon::prelude::*;
-use sren_math::{Grid, Peak, Pose, PoseReading, PoseSpec};
+use sren_math::{Grid, Peak, Pose, PoseReading, PoseSpec, element_count};
 
 use super::canvas::{Canvas, Images, LANES, Layout, NOWHERE, Row};
 use super::field::PoseField;
 use super::rings::{Offset, Orbit, kernel};
 use crate::error::{KernelError, Result};
 
-/// Template weights below this part of the largest at the same scale are left out.
+/// Template weights below this fraction of the largest at the same scale are dropped.
 const NEGLIGIBLE: f64 = 1e-6;
 
+/// Largest outer radius and step of a grid in pixels: twice the largest side of an image. Canvases
+/// and pixel indices stay far from overflow.
+const MAX_REACH: f64 = 4096.0;
+
 /// An orbit of a kernel on canvases of one size.
-struct Place {
-    /// Where its pixels lie on a canvas, counted from the start of the position's row,
+struct CanvasOrbit {
+    /// Indices of its pixels on a canvas, relative to the start of the position's row.
     starts: [isize; 4],
-    /// and the weight of the first.
-    weight: [f32; 2],
+    /// Weight of the first pixel.
+    weight: Complex32,
 }
 
-/// A pose estimator made ready for one grid of positions.
+/// A pose estimator prepared for one grid of positions.
+///
+/// ```
+/// use sren_kernels::pose::{Images, PosePlan};
+/// use sren_math::{Grid, PoseParams, PoseSpec};
+///
+/// # fn main() -> sren_kernels::Result<()> {
+/// // A bright right half: the gradient points along the x axis.
+/// let pixels: Vec<f32> = (0..32 * 32).map(|i| if i % 32 < 16 { 0.0 } else { 1.0 }).collect();
+/// let grid = Grid::pixels(32, 32).cell_centred(4)?;
+/// let plan = PosePlan::new(PoseSpec::new(PoseParams::default())?, grid)?;
+/// let field = plan.estimate(&Images::new(&pixels, 1, 32, 32, 1)?)?;
+/// assert_eq!(field.scale().len(), grid.len());
+/// assert!(field.angle()[4 * 8 + 3].abs() < 0.2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct PosePlan {
     spec: PoseSpec,
     grid: Grid,
     stride: usize,
-    /// The pixel of row 0, column 0.
+    /// The pixel (x, y) of row 0, column 0.
     first: [i32; 2],
-    /// How far kernels reach beyond the image.
+    /// Extent of the kernels beyond the image in pixels.
     reach: usize,
     /// The kernels, `[harmonics][rings]`.
     kernels: Vec<Vec<Vec<Orbit>>>,
-    /// For every scale the first ring that counts, and the weights from there.
+    /// Per scale, the first ring with a weight that is not negligible, and the weights from there.
     bands: Vec<(usize, Vec<f32>)>,
 }
 
 impl PosePlan {
     /// Prepares estimation at the positions of `grid`, whose step is a whole number of pixels.
+    /// Returns an error if its step or the outer radius is larger than 4096 pixels.
     pub fn new(spec: PoseSpec, grid: Grid) -> Result<Self> {
-        if grid.step < 1.0 || grid.step.fract() != 0.0 || grid.is_empty() {
+        const OPERATION: &str = "PosePlan";
+        let whole = (1.0..=MAX_REACH).contains(&grid.step) && grid.step.fract() == 0.0;
+        if !whole || grid.is_empty() || !grid.origin.iter().all(|v| v.is_finite()) {
             return Err(KernelError::invalid(
-                "PosePlan",
-                "a grid with positions, a whole number of pixels apart",
-                format!("{} x {} positions, step {}", grid.height, grid.width, grid.step),
+                OPERATION,
+                "a grid with positions, a whole number of pixels apart (at most 4096)",
+                format!(
+                    "{} x {} positions, step {}, origin {:?}",
+                    grid.height, grid.width, grid.step, grid.origin
+                ),
             ));
+        }
+        let outer = spec.params().outer;
+        if outer > MAX_REACH {
+            let expected = format!("an outer radius of at most {MAX_REACH} pixels");
+            return Err(KernelError::invalid(OPERATION, expected, outer.to_string()));
         }
         let first = grid.origin.map(f64::floor);
         let fraction = [grid.origin[0] - first[0], grid.origin[1] - first[1]];
@@ -58,7 +90,7 @@ impl PosePlan {
             .collect();
         let bands = spec.weights().chunks_exact(spec.rings().len()).map(band).collect();
         let stride = grid.step as usize;
-        let reach = spec.params().outer.ceil() as usize + stride * LANES + 2;
+        let reach = outer.ceil() as usize + stride * LANES + 2;
         Ok(Self { spec, grid, stride, first: first.map(|v| v as i32), reach, kernels, bands })
     }
 
@@ -67,7 +99,7 @@ impl PosePlan {
         &self.spec
     }
 
-    /// Where poses are read.
+    /// The positions of the poses.
     pub fn grid(&self) -> &Grid {
         &self.grid
     }
@@ -81,7 +113,7 @@ impl PosePlan {
         {
             return Err(KernelError::invalid(
                 "PosePlan::estimate",
-                format!("images that hold the grid from {:?} to {last:?}", self.grid.origin),
+                format!("images that contain the grid from {:?} to {last:?}", self.grid.origin),
                 format!("{} x {} pixels", images.height, images.width),
             ));
         }
@@ -91,19 +123,21 @@ impl PosePlan {
             Some([dy, dx]) => layout.start(dy, self.first[0] + dx),
             None => NOWHERE,
         };
-        let place = |orbit: &Orbit| Place { starts: orbit.pixels.map(start), weight: orbit.weight };
-        let places: Vec<Vec<Vec<Place>>> = self
+        let locate =
+            |orbit: &Orbit| CanvasOrbit { starts: orbit.pixels.map(start), weight: orbit.weight };
+        let kernels: Vec<Vec<Vec<CanvasOrbit>>> = self
             .kernels
             .iter()
-            .map(|rings| rings.iter().map(|orbits| orbits.iter().map(place).collect()).collect())
+            .map(|rings| rings.iter().map(|orbits| orbits.iter().map(locate).collect()).collect())
             .collect();
         let canvases: Vec<Canvas> =
             (0..images.batch).into_par_iter().map(|i| Canvas::new(images, i, layout)).collect();
-        let (rows, width) = (images.batch * self.grid.height, self.grid.width);
-        let mut scale = vec![1.0; rows * width * poses];
-        let mut angle = vec![0.0; rows * width * poses];
-        let mut weight = vec![0.0; rows * width * poses];
-        let mut confidence = vec![0.0; rows * width];
+        let (height, width) = (self.grid.height, self.grid.width);
+        let len = element_count("PosePlan::estimate", &[images.batch, height, width, poses])?;
+        let mut scale = vec![1.0; len];
+        let mut angle = vec![0.0; len];
+        let mut weight = vec![0.0; len];
+        let mut confidence = vec![0.0; len / poses];
         scale
             .par_chunks_mut(width * poses)
             .zip(angle.par_chunks_mut(width * poses))
@@ -115,7 +149,7 @@ impl PosePlan {
                 |work, (row, (((scale, angle), weight), confidence))| {
                     let canvas = &canvases[row / self.grid.height];
                     for start in (0..width).step_by(LANES) {
-                        work.respond(self, &places, canvas, row % self.grid.height, start);
+                        work.respond(self, &kernels, canvas, row % self.grid.height, start);
                         for column in start..width.min(start + LANES) {
                             confidence[column] = work.read(self, column - start) as f32;
                             for (j, reading) in work.readings.iter().enumerate() {
@@ -131,16 +165,16 @@ impl PosePlan {
     }
 }
 
-/// The part of a row of weights that counts.
+/// The non-negligible part of a row of weights.
 fn band(weights: &[f64]) -> (usize, Vec<f32>) {
     let largest = weights.iter().fold(0.0f64, |m, w| m.max(w.abs()));
-    let counts = |w: &f64| w.abs() > NEGLIGIBLE * largest;
-    let start = weights.iter().position(counts).unwrap_or(0);
-    let end = weights.iter().rposition(counts).map_or(start, |i| i + 1);
+    let matters = |w: &f64| w.abs() > NEGLIGIBLE * largest;
+    let start = weights.iter().position(matters).unwrap_or(0);
+    let end = weights.iter().rposition(matters).map_or(start, |i| i + 1);
     (start, weights[start..end].iter().map(|w| *w as f32).collect())
 }
 
-/// What one thread needs for one row.
+/// Buffers of one thread.
 struct Workspace {
     /// `[rings][re, im]`
     harmonics: Vec<[Row; 2]>,
@@ -169,19 +203,19 @@ impl Workspace {
     fn respond(
         &mut self,
         plan: &PosePlan,
-        places: &[Vec<Vec<Place>>],
+        kernels: &[Vec<Vec<CanvasOrbit>>],
         canvas: &Canvas,
         row: usize,
         start: usize,
     ) {
         let y = plan.first[1] as isize + (row * plan.stride) as isize;
-        let own = canvas.row_start(y) + start as isize;
+        let base = canvas.row_start(y) + start as isize;
         let angular = &plan.spec.params().template.angular;
-        for ((rings, responses), (k, _)) in places.iter().zip(&mut self.responses).zip(angular) {
-            for (places, harmonic) in rings.iter().zip(&mut self.harmonics) {
-                let pixels = places
-                    .iter()
-                    .map(|place| (place.starts.map(|start| canvas.row(own + start)), place.weight));
+        for ((rings, responses), (k, _)) in kernels.iter().zip(&mut self.responses).zip(angular) {
+            for (orbits, harmonic) in rings.iter().zip(&mut self.harmonics) {
+                let pixels = orbits.iter().map(|orbit| {
+                    (orbit.starts.map(|start| canvas.row(base + start)), orbit.weight)
+                });
                 match k % 4 {
                     0 => correlate::<0>(pixels, harmonic),
                     1 => correlate::<1>(pixels, harmonic),
@@ -193,7 +227,7 @@ impl Workspace {
         }
     }
 
-    /// The poses of one position to `readings`; its confidence.
+    /// Writes the poses of one position to `readings`; returns its confidence.
     fn read(&mut self, plan: &PosePlan, lane: usize) -> f64 {
         let responses = &self.responses;
         let of = |scale: usize, out: &mut [Complex64]| {
@@ -217,20 +251,20 @@ impl Workspace {
     }
 }
 
-/// `out = sum over orbits of (re, im) * (p0 + (-i)^k p1 + (-i)^2k p2 + (-i)^3k p3)`, k modulo 4. A
-/// quarter turn makes p1 of p0 and so on: every sum below then has the same terms in the same order,
-/// or all of them negated.
+/// `out = sum over orbits of w * (p0 + (-i)^k p1 + (-i)^2k p2 + (-i)^3k p3)`, k modulo 4. A 90-degree
+/// rotation moves p0 to p1 and so on: every sum below then has the same terms in the same order, or
+/// all of them negated.
 fn correlate<'a, const K: u8>(
-    orbits: impl Iterator<Item = ([&'a Row; 4], [f32; 2])>,
+    orbits: impl Iterator<Item = ([&'a Row; 4], Complex32)>,
     out: &mut [Row; 2],
 ) {
     #[inline(always)]
     fn body<'a, const K: u8, const FMA: bool>(
-        orbits: impl Iterator<Item = ([&'a Row; 4], [f32; 2])>,
+        orbits: impl Iterator<Item = ([&'a Row; 4], Complex32)>,
         out: &mut [Row; 2],
     ) {
         let [mut re, mut im] = [[0.0f32; LANES]; 2];
-        for ([p0, p1, p2, p3], [wr, wi]) in orbits {
+        for ([p0, p1, p2, p3], Complex32 { re: wr, im: wi }) in orbits {
             for lane in 0..LANES {
                 let (p0, p1, p2, p3) = (p0[lane], p1[lane], p2[lane], p3[lane]);
                 let (a, b) = match K {
@@ -249,7 +283,7 @@ fn correlate<'a, const K: u8>(
     {
         #[target_feature(enable = "avx2,fma")]
         fn fast<'a, const K: u8>(
-            orbits: impl Iterator<Item = ([&'a Row; 4], [f32; 2])>,
+            orbits: impl Iterator<Item = ([&'a Row; 4], Complex32)>,
             out: &mut [Row; 2],
         ) {
             body::<K, true>(orbits, out);
@@ -295,7 +329,7 @@ fn combine(bands: &[(usize, Vec<f32>)], harmonics: &[[Row; 2]], out: &mut [[Row;
     body::<false>(bands, harmonics, out);
 }
 
-/// `a * b + c`, in one rounding where the processor does it in one step.
+/// `a * b + c`, fused where the processor supports it.
 #[inline(always)]
 fn multiply_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }

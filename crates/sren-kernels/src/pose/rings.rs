@@ -1,55 +1,57 @@
 //! The ring harmonics as sparse correlation kernels.
 //!
-//! A bilinear sample at a fixed offset from every grid position is a fixed weight on four pixels,
-//! so the harmonic `F_k` of a ring is one sparse kernel, the same at every position: the samples
-//! of the ring splatted with tent weights onto the pixel lattice.
+//! A bilinear sample at a fixed offset from the grid position has fixed weights on four pixels, so
+//! the harmonic `F_k` of a ring is one sparse kernel, the same at every position: the samples of the
+//! ring, splatted bilinearly onto the pixel lattice.
 
 use std::collections::BTreeMap;
 
-use num_complex::Complex64;
+use num_complex::{Complex32, Complex64};
 use sren_math::Ring;
 
-/// Where a pixel lies from the position's own: rows down, columns right.
+/// Offset of a pixel from the position's pixel: rows down, columns right.
 pub(super) type Offset = [i32; 2];
 
-/// The four pixels that quarter turns about the position map onto each other, and the complex weight
-/// of the first; the others' is that of the first times `(-i)^k`, `(-i)^2k`, `(-i)^3k`. Summed
-/// orbit by orbit, the harmonics of an image and of its quarter turn agree to the last bit.
+/// The four pixels that 90-degree rotations about the position map onto each other, and the weight of
+/// the first; the others have this weight times `(-i)^k`, `(-i)^2k`, `(-i)^3k`. Summed orbit by orbit,
+/// the harmonics of an image and of its 90-degree rotation agree bit by bit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Orbit {
-    /// Only the first, where quarter turns do not map pixels onto pixels.
+    /// Only the first, if 90-degree rotations do not map pixels onto pixels.
     pub(super) pixels: [Option<Offset>; 4],
-    pub(super) weight: [f32; 2],
+    pub(super) weight: Complex32,
 }
 
-/// The kernel of harmonic `k` on `ring`, for positions that lie `fraction` (x, y) beyond a pixel.
+/// The kernel of harmonic `k` on `ring`, for positions at a distance of `fraction` (x, y) from a
+/// pixel.
 pub(super) fn kernel(ring: &Ring, k: u32, fraction: [f64; 2]) -> Vec<Orbit> {
     let mut weights = splat(ring, k, fraction);
     let doubled = 2.0 * fraction[0];
-    let turns_into_itself = fraction[0] == fraction[1] && doubled.fract() == 0.0;
+    let is_symmetric = fraction[0] == fraction[1] && doubled.fract() == 0.0;
     let mut orbits = Vec::new();
     while let Some((pixel, weight)) = weights.pop_first() {
-        let (pixels, weight) = if turns_into_itself {
-            let turned = |[y, x]: Offset| [x, doubled as i32 - y];
-            let second = turned(pixel);
-            let pixels = [pixel, second, turned(second), turned(turned(second))];
+        let (pixels, weight) = if is_symmetric {
+            let rotated = |[y, x]: Offset| [x, doubled as i32 - y];
+            let second = rotated(pixel);
+            let pixels = [pixel, second, rotated(second), rotated(rotated(second))];
             for other in &pixels[1..] {
                 weights.remove(other);
             }
-            // The pixel that a position lies on is all four of its orbit, and counts once.
-            let once = if second == pixel { 0.25 } else { 1.0 };
-            (pixels.map(Some), weight * once)
+            // The position's own pixel is all four pixels of its orbit, but counts once.
+            let multiplicity = if second == pixel { 0.25 } else { 1.0 };
+            (pixels.map(Some), weight * multiplicity)
         } else {
             ([Some(pixel), None, None, None], weight)
         };
         if weight.norm() > 0.0 {
-            orbits.push(Orbit { pixels, weight: [weight.re as f32, weight.im as f32] });
+            let weight = Complex32::new(weight.re as f32, weight.im as f32);
+            orbits.push(Orbit { pixels, weight });
         }
     }
     orbits
 }
 
-/// The samples of a ring times `exp(-i k theta)`, with tent weights on the pixels around each.
+/// The samples of a ring times `exp(-i k theta)`, splatted bilinearly.
 fn splat(ring: &Ring, k: u32, fraction: [f64; 2]) -> BTreeMap<Offset, Complex64> {
     let mut pixels: BTreeMap<Offset, Complex64> = BTreeMap::new();
     for ([x, y], theta) in ring.points() {

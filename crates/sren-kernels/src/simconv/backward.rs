@@ -1,17 +1,17 @@
-//! Gradients: tile by tile, multiply back and scatter for the input's, gather again for the
-//! weight's. A group of images belongs to one thread, so that nothing collides, and the groups'
-//! weight gradients are added in order: for a fixed number of threads the result is always the same.
+//! Backward pass, tile by tile: multiply and scatter for the gradient of the input, gather again for
+//! that of the weight. Each thread has its own images, so that no writes conflict, and weight
+//! gradients are added in order: for a fixed number of threads the result is deterministic.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::ahead::{Ahead, Announced};
 use super::gather::{exchange, gather};
 use super::inside::Cut;
 use super::kernel::Base;
 use super::plan::{Group, Plan};
 use super::positions::Positions;
+use super::prefetch::{Prefetched, Prefetcher};
 use super::product::{Packed, Rows, RowsMut, add_transposed_product, multiply};
 use super::tile::Tile;
 use super::{Gradients, SimConv};
@@ -19,13 +19,13 @@ use crate::buffer::{Part, in_parts};
 use crate::simd::LineBuffer;
 use crate::taps::TapTable;
 
-/// The images of one thread: their positions and their pixels.
+/// Positions and pixels of the images of one thread.
 struct Share<'a> {
     positions: Positions<'a>,
     pixels: Range<usize>,
 }
 
-/// A share's part of the sums over all positions.
+/// The sums over the positions of a share.
 struct Partial {
     weight: Vec<f32>,
     bias: Vec<f32>,
@@ -70,7 +70,7 @@ pub(super) fn backward(
     Gradients { input: need_input.then_some(grad_input), weight: grad_weight, bias: grad_bias }
 }
 
-/// The sum of all parts, in their order.
+/// The sum of all parts, in order.
 fn sum(parts: Vec<Partial>) -> Option<Partial> {
     let add = |sum: &mut [f32], part: &[f32]| {
         sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
@@ -84,7 +84,7 @@ fn sum(parts: Vec<Partial>) -> Option<Partial> {
     })
 }
 
-/// Shares the images out, one share a thread, each with about as many positions.
+/// Distributes the images over the threads, with about equal numbers of positions.
 fn shares(taps: &TapTable) -> Vec<Share<'_>> {
     let all = Positions::of(taps);
     let (images, threads) = (taps.batch(), rayon::current_num_threads().max(1));
@@ -93,10 +93,10 @@ fn shares(taps: &TapTable) -> Vec<Share<'_>> {
     let mut shares = Vec::new();
     let mut image = 0;
     for part in 1..=threads {
-        let wanted = all.len() * part / threads;
+        let target = all.len() * part / threads;
         let next = match part == threads {
             true => images,
-            false => (image..images).find(|&next| before(next) >= wanted).unwrap_or(images),
+            false => (image..images).find(|&next| before(next) >= target).unwrap_or(images),
         };
         if next > image {
             shares.push(Share {
@@ -125,7 +125,7 @@ fn share_backward(
     let mut sums = Partial { weight: vec![0.0; width * c_out], bias: vec![0.0; c_out] };
     let (mut tile, mut panel) = (Tile::default(), LineBuffer::default());
     let (mut packed, mut rows) = (Packed::default(), Vec::new());
-    let mut announced = Announced::default();
+    let mut prefetched = Prefetched::default();
     for start in (0..all.len()).step_by(plan.positions) {
         let positions = all.slice(start, (start + plan.positions).min(all.len()));
         let n = positions.len();
@@ -153,18 +153,19 @@ fn share_backward(
             }
             continue;
         }
-        tile.place(taps, positions);
+        tile.set_positions(taps, positions);
         let next_grads = match positions {
             Positions::Range(_, end) => {
                 &grad_output[end * c_out..grad_output.len().min((end + n) * c_out)]
             }
             Positions::List(_) => &[],
         };
-        let next_pixels = announced.next(input, conv.c_in, taps, positions);
-        let mut ahead = Ahead::new([next_pixels, next_grads], 2 * taps.kernel_size().pow(2));
+        let next_pixels = prefetched.next(input, conv.c_in, taps, positions);
+        let mut prefetcher =
+            Prefetcher::new([next_pixels, next_grads], 2 * taps.kernel_size().pow(2));
         let panel = panel.take(n * plan.pitch);
         for (index, group) in plan.groups().enumerate() {
-            let cut = if plan.leaves_out { Cut::Taps } else { Cut::Whole };
+            let cut = if plan.skips_outside { Cut::Taps } else { Cut::Whole };
             tile.sample(taps, group.taps.clone(), conv.relative_pose, cut);
             match transposed.get(index) {
                 Some(weight) => {
@@ -173,7 +174,7 @@ fn share_backward(
                         let weight = weight.strips().columns(columns.clone());
                         let patches = &mut panel[columns.start..];
                         let mut patches = RowsMut::new(patches, n, columns.len(), plan.pitch);
-                        ahead.step();
+                        prefetcher.step();
                         multiply(&mut patches, grads.only(part.positions), weight, 0, Base::Zero);
                     }
                     let pixels = grad_input.until((tile.pixels().end - first_pixel) * conv.c_in);
@@ -186,11 +187,11 @@ fn share_backward(
                 let sum = &mut sums.weight[(group.first + columns.start) * c_out..];
                 let mut sum = RowsMut::new(sum, columns.len(), c_out, c_out);
                 let patches = Rows::new(&panel[columns.start..], n, columns.len(), plan.pitch);
-                ahead.step();
+                prefetcher.step();
                 add_transposed_product(&mut sum, patches.only(part.positions), strips);
             }
         }
-        ahead.finish();
+        prefetcher.finish();
     }
     sums
 }

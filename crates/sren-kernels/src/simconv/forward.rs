@@ -1,36 +1,36 @@
-//! Gather a tile of patches, multiply, write; tiles are shared out over the threads.
+//! Forward pass: gather a tile of patches, multiply, write. Tiles are distributed over the threads.
 
 use std::ops::Range;
 
 use super::SimConv;
-use super::ahead::{Ahead, Announced};
 use super::gather::gather;
 use super::inside::Cut;
 use super::kernel::Base;
 use super::plan::Plan;
 use super::positions::Positions;
+use super::prefetch::{Prefetched, Prefetcher};
 use super::product::{Packed, Rows, RowsMut, multiply};
 use super::tile::Tile;
 use crate::buffer::{Part, in_parts};
 use crate::simd::LineBuffer;
 use crate::taps::TapTable;
 
-/// Positions that one thread computes, and the rows of the output among which they lie.
-struct Stretch<'a> {
+/// Positions of one tile, and the rows of the output up to the last of them.
+struct TileRange<'a> {
     positions: Positions<'a>,
     rows: Range<usize>,
 }
 
-/// What a thread needs over and over.
+/// Buffers of one thread.
 #[derive(Default)]
 struct Scratch {
     tile: Tile,
     panel: LineBuffer,
     sums: LineBuffer,
-    announced: Announced,
+    prefetched: Prefetched,
 }
 
-/// Values that are worth a call to copy them.
+/// Least length of the repeated bias: copies of fewer values are inefficient.
 const PATTERN: usize = 512;
 
 pub(super) fn forward(
@@ -39,16 +39,17 @@ pub(super) fn forward(
     input: &[f32],
     weight: &[f32],
     bias: Option<&[f32]>,
+    output_len: usize,
 ) -> Vec<f32> {
     let plan = Plan::new(conv, taps);
     let weight = Packed::new(weight, weight.len() / conv.c_out, conv.c_out);
-    // What sums begin with, several rows of it.
+    // The initial values of several rows.
     let bias = bias.map_or_else(|| vec![0.0; conv.c_out], <[f32]>::to_vec);
     let bias = bias.repeat(PATTERN.div_ceil(conv.c_out));
-    let stretches = stretches(taps, plan.positions);
-    let lengths: Vec<usize> = stretches.iter().map(|s| s.rows.len() * conv.c_out).collect();
+    let ranges = ranges(taps, plan.positions);
+    let lengths: Vec<usize> = ranges.iter().map(|s| s.rows.len() * conv.c_out).collect();
     let work = |scratch: &mut Scratch, index: usize, output: &mut Part| {
-        let Stretch { positions, rows } = &stretches[index];
+        let TileRange { positions, rows } = &ranges[index];
         match *positions {
             Positions::Range(..) => {
                 let sums = output.all(&bias);
@@ -70,20 +71,20 @@ pub(super) fn forward(
             }
         }
     };
-    in_parts(conv.output_len(taps), &lengths, Scratch::default, work).0
+    in_parts(output_len, &lengths, Scratch::default, work).0
 }
 
-/// Cuts the positions into tiles. They ascend, so each owns a stretch of the output.
-fn stretches(taps: &TapTable, length: usize) -> Vec<Stretch<'_>> {
+/// Splits the positions into tiles. They ascend, so that each tile owns a range of output rows.
+fn ranges(taps: &TapTable, length: usize) -> Vec<TileRange<'_>> {
     let all = Positions::of(taps);
-    let (mut first_row, mut stretches) = (0, Vec::new());
+    let (mut first_row, mut ranges) = (0, Vec::new());
     for start in (0..all.len()).step_by(length) {
         let positions = all.slice(start, (start + length).min(all.len()));
         let end_row = positions.get(positions.len() - 1) + 1;
-        stretches.push(Stretch { positions, rows: first_row..end_row });
+        ranges.push(TileRange { positions, rows: first_row..end_row });
         first_row = end_row;
     }
-    stretches
+    ranges
 }
 
 /// Adds the products of one tile to `sums` `[positions, c_out]`.
@@ -103,21 +104,21 @@ fn add_tile(
     if let Some(left) = conv.pixels_as_panel(taps, input, positions) {
         return multiply(&mut sums, left, weight.strips(), 0, Base::Product);
     }
-    tile.place(taps, positions);
-    let next = scratch.announced.next(input, conv.c_in, taps, positions);
-    let mut ahead = Ahead::new([next, &[]], taps.kernel_size().pow(2));
+    tile.set_positions(taps, positions);
+    let next = scratch.prefetched.next(input, conv.c_in, taps, positions);
+    let mut prefetcher = Prefetcher::new([next, &[]], taps.kernel_size().pow(2));
     let panel = scratch.panel.take(rows * plan.pitch);
     for group in plan.groups() {
-        let cut = if plan.leaves_out { Cut::Spans } else { Cut::Whole };
+        let cut = if plan.skips_outside { Cut::Spans } else { Cut::Whole };
         tile.sample(taps, group.taps.clone(), conv.relative_pose, cut);
         gather(panel, plan.pitch, input, conv.c_in, tile);
         for part in tile.parts() {
             let columns = plan.columns(part.taps);
             let left = Rows::new(&panel[columns.start..], rows, columns.len(), plan.pitch);
             let (left, first) = (left.only(part.positions), group.first + columns.start);
-            ahead.step();
+            prefetcher.step();
             multiply(&mut sums, left, weight.strips(), first, Base::Product);
         }
     }
-    ahead.finish();
+    prefetcher.finish();
 }

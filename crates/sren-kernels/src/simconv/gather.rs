@@ -1,21 +1,23 @@
-//! Pixels to patches and back: the gather of a tile and its adjoint.
+//! The bilinear gather of patches and its adjoint, the bilinear scatter.
 //!
 //! A tap of a position is the weighted sum of four pixels, contiguous over the channels; a
-//! relative-pose kernel wants three such sums of the same four pixels. Sizes are checked here, for
-//! both the portable loops of this file and the vector loops of [`super::gather_vector`].
+//! relative-pose kernel has three such sums of the same four pixels. Sizes are checked here, for
+//! both the portable loops of this file and the vector loops of `gather_vector`.
+
+use std::ops::Range;
 
 use super::inside::RUN;
 use super::tile::{CORNERS, LANES, Tile, used_corners};
 
-/// Fills a panel with samples of `input` `[pixels, channels]`: row p, `pitch` values long, begins
-/// with the patch `[taps, tap_width]` of position p; what follows it in the row is left alone.
+/// Fills a panel with samples of `input` `[pixels, channels]`: row p, `pitch` values long, starts
+/// with the patch `[taps, tap_width]` of position p; the rest of the row stays unchanged.
 pub(super) fn gather(panel: &mut [f32], pitch: usize, input: &[f32], channels: usize, tile: &Tile) {
     check_panel(panel.len(), pitch, channels, tile);
-    assert!(tile.pixels().end * channels <= input.len(), "pixels of a tile");
+    check_pixels(input.len(), 0, channels, tile);
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
         let (panel, input) = (panel.as_mut_ptr(), input.as_ptr());
-        // SAFETY: AVX2 and FMA are there. The panel has room for the tile's rows and the input
+        // SAFETY: AVX2 and FMA are available. The panel has room for the tile's rows and the input
         // holds all of the tile's pixels: just checked.
         return unsafe { super::gather_vector::gather(panel, pitch, input, channels, tile) };
     }
@@ -34,7 +36,7 @@ pub(super) fn gather(panel: &mut [f32], pitch: usize, input: &[f32], channels: u
 }
 
 /// The adjoint of [`gather`]: adds the gradients of the patches to those of the pixels, where
-/// `pixels` begins with pixel `first` of the batch.
+/// `pixels` starts at pixel `first` of the batch.
 pub(super) fn scatter(
     pixels: &mut [f32],
     first: usize,
@@ -44,13 +46,12 @@ pub(super) fn scatter(
     tile: &Tile,
 ) {
     check_panel(panel.len(), pitch, channels, tile);
-    let range = tile.pixels();
-    assert!(first <= range.start && (range.end - first) * channels <= pixels.len(), "pixels");
+    check_pixels(pixels.len(), first, channels, tile);
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
-        // The address that pixel 0 of the batch would have; never read where it is not inside.
+        // The address of pixel 0 of the batch, if it were in `pixels`; never dereferenced outside.
         let zero = pixels.as_mut_ptr().wrapping_sub(first * channels);
-        // SAFETY: AVX2 and FMA are there. The panel holds the tile's rows and `pixels` all of the
+        // SAFETY: AVX2 and FMA are available. The panel holds the tile's rows and `pixels` all of the
         // tile's pixels: just checked.
         return unsafe {
             super::gather_vector::scatter(zero, panel.as_ptr(), pitch, channels, tile)
@@ -69,7 +70,7 @@ pub(super) fn scatter(
     }
 }
 
-/// [`scatter`]s the gradients of a panel and [`gather`]s the patches in their place.
+/// [`scatter`]s the gradients of a panel and overwrites them with the [`gather`]ed patches.
 pub(super) fn exchange(
     pixels: &mut [f32],
     first: usize,
@@ -80,14 +81,13 @@ pub(super) fn exchange(
     tile: &Tile,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if crate::simd::has_avx2() && tile.poses() == 1 && !tile.is_turned() {
+    if crate::simd::has_avx2() && tile.poses() == 1 && !tile.is_relative() {
         check_panel(panel.len(), pitch, channels, tile);
-        let range = tile.pixels();
-        assert!(range.end * channels <= input.len(), "pixels of a tile");
-        assert!(first <= range.start && (range.end - first) * channels <= pixels.len(), "pixels");
+        check_pixels(input.len(), 0, channels, tile);
+        check_pixels(pixels.len(), first, channels, tile);
         let zero = pixels.as_mut_ptr().wrapping_sub(first * channels);
         let (panel, input) = (panel.as_mut_ptr(), input.as_ptr());
-        // SAFETY: AVX2 and FMA are there. The panel holds the tile's rows, and both the input and
+        // SAFETY: AVX2 and FMA are available. The panel holds the tile's rows, and both the input and
         // `pixels`, which is borrowed mutably, all of the tile's pixels: just checked.
         return unsafe {
             super::gather_vector::exchange(zero, panel, pitch, input, channels, tile)
@@ -97,13 +97,22 @@ pub(super) fn exchange(
     gather(panel, pitch, input, channels, tile);
 }
 
-/// Fails unless every row of the tile has its place in the panel.
+/// Panics unless the panel holds every row of the tile.
 fn check_panel(len: usize, pitch: usize, channels: usize, tile: &Tile) {
-    let width = tile.taps() * tile.tap_width(channels);
-    assert!(width <= pitch && tile.positions() * pitch <= len, "panel of a tile");
+    let width = tile.tap_width(channels).checked_mul(tile.taps());
+    let rows = tile.positions().checked_mul(pitch);
+    let fits = width.is_some_and(|width| width <= pitch) && rows.is_some_and(|rows| rows <= len);
+    assert!(fits, "panel of a tile");
 }
 
-/// Visits the terms of a tap, if it is to be taken: which of its sums, pixel of the batch, weight.
+/// Panics unless `len` values, from pixel `first` of the batch on, hold all pixels of the tile.
+fn check_pixels(len: usize, first: usize, channels: usize, tile: &Tile) {
+    let Range { start, end } = tile.pixels();
+    let values = end.checked_sub(first).and_then(|pixels| pixels.checked_mul(channels));
+    assert!(first <= start && values.is_some_and(|values| values <= len), "pixels of a tile");
+}
+
+/// Visits the terms of a tap, unless it is skipped: index of the sum, pixel of the batch, weight.
 fn for_each_corner(
     tile: &Tile,
     tap: usize,

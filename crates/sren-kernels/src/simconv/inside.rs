@@ -1,49 +1,51 @@
-//! Which samples of a tile lie inside of the image. Outside of it all is zero, so that products and
-//! the adjoint of the gather may leave such samples out: nothing changes by it, to the last bit.
+//! Which samples of a tile lie inside the image. Outside all values are zero, so that products and
+//! the scatter may skip such samples without changing a bit of the result.
+//!
+//! A position *covers* a tap if its sample of the tap lies inside the image in at least one pose.
 
 use std::ops::Range;
 
 use super::positions::Positions;
 use super::tile::LANES;
 
-/// Positions that a mask tells of.
+/// Positions per mask.
 pub(super) const RUN: usize = u8::BITS as usize;
 
-/// Most taps of a group whose spans are told apart.
+/// Most taps of a group that can be partitioned by spans.
 const SPAN: usize = u8::BITS as usize;
 
-/// Fewer positions than these are not worth a product of their own.
+/// Parts with fewer positions are merged into the part of all taps.
 const FEW: usize = 4;
 
-/// How the taps that are sampled together are cut into parts.
+/// How taps that are sampled together are partitioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Not at all: nothing is left out.
+    /// One part: nothing is skipped.
     Whole,
-    /// Each tap is a part, of the positions that see something by it.
+    /// Each tap is a part, with the positions that cover it.
     Taps,
-    /// Each position is in one part, with its taps from the first to the last by which it sees
-    /// something: sums over them are those over all taps.
+    /// Each position is in one part, with the taps from the first to the last that it covers: sums
+    /// over them equal those over all taps.
     Spans,
 }
 
-/// Some taps, counted from the first that was sampled, and the positions that see something by them.
+/// Some taps, relative to the first sampled one, and the positions that cover them.
 pub(super) struct Part<'a> {
     pub(super) taps: Range<usize>,
     pub(super) positions: Positions<'a>,
 }
 
-/// What is seen by the taps that were sampled last.
+/// The covered taps of the positions of a tile.
 pub(super) struct Inside {
     cut: Cut,
     positions: usize,
-    /// For each tap, 1 for the positions that see something, 0 for the others.
+    /// Per tap, 1 for the positions that cover it, 0 for the others.
     flags: Vec<[u8; LANES]>,
-    /// The same, a bit for each position, in runs; if each tap is a part.
+    /// The same as bits, in runs, if each tap is a part.
     masks: Vec<[u8; LANES / RUN]>,
-    /// Lists of positions, one after the other.
+    /// Concatenated lists of positions.
     list: Vec<u32>,
-    /// The taps of each part, and its positions' place in the list.
+    /// The taps of each part, and the range of its positions in the list.
     parts: Vec<(Range<usize>, Range<usize>)>,
 }
 
@@ -56,25 +58,25 @@ impl Default for Inside {
 }
 
 impl Inside {
-    /// Begins anew.
+    /// Resets the flags for `taps` taps of `positions` positions.
     pub(super) fn begin(&mut self, taps: usize, positions: usize, cut: Cut) {
         let spans = cut == Cut::Spans && taps <= SPAN;
         self.cut = if cut == Cut::Spans && !spans { Cut::Whole } else { cut };
         self.positions = positions;
         self.flags.clear();
-        self.flags.resize(if self.leaves_out() { taps } else { 0 }, [0; LANES]);
+        self.flags.resize(if self.skips_outside() { taps } else { 0 }, [0; LANES]);
         self.parts.clear();
-        if !self.leaves_out() {
+        if !self.skips_outside() {
             self.parts.push((0..taps, 0..positions));
         }
     }
 
-    /// Where to tell which positions see something by `tap`, if that is of interest.
+    /// The flags of `tap` to be set, unless nothing is skipped.
     pub(super) fn flags(&mut self, tap: usize) -> Option<&mut [u8; LANES]> {
         self.flags.get_mut(tap)
     }
 
-    /// Makes parts of what was told.
+    /// Partitions the taps by the flags.
     pub(super) fn finish(&mut self) {
         match self.cut {
             Cut::Whole => {}
@@ -83,24 +85,24 @@ impl Inside {
         }
     }
 
-    /// Whether samples outside are left out.
-    pub(super) fn leaves_out(&self) -> bool {
+    /// Whether samples outside are skipped.
+    pub(super) fn skips_outside(&self) -> bool {
         self.cut != Cut::Whole
     }
 
     /// The parts, in order.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
-        self.parts.iter().map(|(taps, place)| {
-            let positions = match place.len() == self.positions {
+        self.parts.iter().map(|(taps, slot)| {
+            let positions = match slot.len() == self.positions {
                 true => Positions::Range(0, self.positions),
-                false => Positions::List(&self.list[place.clone()]),
+                false => Positions::List(&self.list[slot.clone()]),
             };
             Part { taps: taps.clone(), positions }
         })
     }
 
-    /// A bit for each position of the run that begins with `position`: whether it sees something by
-    /// `tap`, as far as that was asked for.
+    /// A bit per position of the run that starts at `position`: whether it covers `tap`; all set,
+    /// unless each tap is a part.
     #[inline(always)]
     pub(super) fn mask(&self, tap: usize, position: usize) -> u8 {
         match self.cut {
@@ -123,13 +125,13 @@ impl Inside {
                 let flags = u64::from_le_bytes(*flags);
                 let mask = (flags.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
                 masks[run] = mask;
-                let places = &mut self.list[end..end + RUN];
+                let slots = &mut self.list[end..end + RUN];
                 let first = (run * RUN) as u32;
                 if mask == u8::MAX {
-                    (first..).zip(places).for_each(|(position, place)| *place = position);
+                    (first..).zip(slots).for_each(|(position, slot)| *slot = position);
                 } else {
-                    let seen = (0..RUN as u32).filter(|i| mask >> i & 1 > 0);
-                    seen.zip(places).for_each(|(i, place)| *place = first + i);
+                    let covering = (0..RUN as u32).filter(|i| mask >> i & 1 > 0);
+                    covering.zip(slots).for_each(|(i, slot)| *slot = first + i);
                 }
                 end += mask.count_ones() as usize;
             }
@@ -139,18 +141,20 @@ impl Inside {
 
     /// Sorts positions by their spans.
     fn cut_by_spans(&mut self) {
-        let mut seen = [0; LANES];
+        let mut covered = [0; LANES];
         for (tap, flags) in self.flags.iter().enumerate() {
-            seen.iter_mut().zip(flags).for_each(|(seen, flag)| *seen |= flag << tap);
+            covered.iter_mut().zip(flags).for_each(|(covered, flag)| *covered |= flag << tap);
         }
         let all = u8::MAX >> (SPAN - self.flags.len());
-        let (runs, _) = seen[..self.positions.next_multiple_of(RUN)].as_chunks::<RUN>();
-        // Positions of each span. Most runs see everything, and those after the last see nothing.
+        let (runs, _) = covered[..self.positions.next_multiple_of(RUN)].as_chunks::<RUN>();
+        // Number of positions per span. Most runs cover all taps; those after the last cover none.
         let mut counts = [0; 1 << SPAN];
         for run in runs {
             match *run == [all; RUN] {
                 true => counts[all as usize] += RUN,
-                false => run.iter().for_each(|seen| counts[SPANS[*seen as usize] as usize] += 1),
+                false => {
+                    run.iter().for_each(|covered| counts[SPANS[*covered as usize] as usize] += 1)
+                }
             }
         }
         for few in 1..all {
@@ -158,7 +162,7 @@ impl Inside {
                 counts[all as usize] += std::mem::take(&mut counts[few as usize]);
             }
         }
-        // Where the next of each span goes.
+        // The index in the list of the next position of each span.
         let (mut next, mut end) = ([0; 1 << SPAN], 0);
         for span in (1..=all).filter(|span| counts[*span as usize] > 0) {
             let taps = span.trailing_zeros() as usize..SPAN - span.leading_zeros() as usize;
@@ -169,13 +173,13 @@ impl Inside {
         self.list.resize(end.max(self.list.len()), 0);
         for (run, first) in runs.iter().zip((0..).step_by(RUN)) {
             if *run == [all; RUN] {
-                let places = &mut self.list[next[all as usize]..][..RUN];
-                (first..).zip(places).for_each(|(position, place)| *place = position);
+                let slots = &mut self.list[next[all as usize]..][..RUN];
+                (first..).zip(slots).for_each(|(position, slot)| *slot = position);
                 next[all as usize] += RUN;
                 continue;
             }
-            for (position, &seen) in (first..).zip(run).filter(|(_, seen)| **seen > 0) {
-                let span = SPANS[seen as usize];
+            for (position, &covered) in (first..).zip(run).filter(|(_, covered)| **covered > 0) {
+                let span = SPANS[covered as usize];
                 let span = if counts[span as usize] > 0 { span } else { all };
                 self.list[next[span as usize]] = position;
                 next[span as usize] += 1;
@@ -184,7 +188,7 @@ impl Inside {
     }
 }
 
-/// For eight bits, all from the first to the last that is set.
+/// For eight bits, the bits from the first to the last that is set.
 const SPANS: [u8; 1 << SPAN] = {
     let (mut spans, mut bits) = ([0; 1 << SPAN], 1u8);
     while bits > 0 {
@@ -199,17 +203,17 @@ const SPANS: [u8; 1 << SPAN] = {
 mod tests {
     use super::*;
 
-    /// Three taps: the first sees the first 100 of 120 positions, the second all but the last 4, the
-    /// third numbers 7, 117 and 118.
+    /// Three taps of 120 positions: the first 100 positions cover the first tap, all but the last 4 the
+    /// second, positions 7, 117 and 118 the third.
     fn inside(cut: Cut) -> Inside {
         let mut inside = Inside::default();
         inside.begin(3, 120, cut);
-        for (tap, sees) in
+        for (tap, covers) in
             [|i| i < 100, |i| i < 116, |i| [7, 117, 118].contains(&i)].into_iter().enumerate()
         {
-            let sees: fn(usize) -> bool = sees;
+            let covers: fn(usize) -> bool = covers;
             if let Some(flags) = inside.flags(tap) {
-                flags.iter_mut().enumerate().for_each(|(i, flag)| *flag = u8::from(sees(i)));
+                flags.iter_mut().enumerate().for_each(|(i, flag)| *flag = u8::from(covers(i)));
             }
         }
         inside.finish();
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tap_has_the_positions_that_see_something() {
+    fn each_tap_has_the_positions_that_cover_it() {
         let inside = inside(Cut::Taps);
         let expected =
             [(0..1, (0..100).collect()), (1..2, (0..116).collect()), (2..3, vec![7, 117, 118])];
@@ -232,8 +236,8 @@ mod tests {
     }
 
     #[test]
-    fn each_position_that_sees_something_is_in_one_span_that_holds_all_of_it() {
-        // Two positions are too few for a part of their own.
+    fn each_position_is_in_one_span_with_all_taps_that_it_covers() {
+        // Two positions are too few for a separate part.
         let expected = [
             (0..2, (0..100).filter(|i| *i != 7).collect::<Vec<_>>()),
             (1..2, (100..116).collect()),

@@ -1,4 +1,4 @@
-//! How the work is cut: tiles of positions, groups of taps, one panel.
+//! The blocking of the work: tiles of positions, groups of taps, one panel.
 
 use std::ops::Range;
 
@@ -7,37 +7,37 @@ use super::kernel::{COLUMNS, ROWS};
 use super::tile::POSITIONS;
 use crate::taps::TapTable;
 
-/// The cut of one layer.
+/// The blocking of one layer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     taps: usize,
     taps_in_group: usize,
     tap_width: usize,
-    /// Positions in a tile.
+    /// Positions per tile.
     pub(super) positions: usize,
-    /// Values from one row of the panel to the next.
+    /// Distance between rows of the panel, in values.
     pub(super) pitch: usize,
-    /// Whether taps are wide enough for products to leave out those outside of the image.
-    pub(super) leaves_out: bool,
+    /// Whether taps are wide enough for products to skip samples outside the image.
+    pub(super) skips_outside: bool,
 }
 
-/// Some consecutive taps, whose samples share a panel.
+/// Consecutive taps whose samples share a panel.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) taps: Range<usize>,
-    /// First row of the weight that belongs to these taps.
+    /// First row of the weight of these taps.
     pub(super) first: usize,
-    /// Rows of the weight, which are columns of the panel.
+    /// Number of rows of the weight, and of columns of the panel.
     pub(super) width: usize,
 }
 
-/// Columns of a panel, where taps are narrow enough to choose: depth of one pass of the product.
+/// Columns of a panel, if taps are narrow enough: the depth of one pass of the product.
 const PANEL_WIDTH: usize = 256;
 
-/// Values of a tap from which on it pays to know whether it is outside of the image.
+/// Values per tap from which on skipping samples outside the image pays.
 const WIDE: usize = 32;
 
-/// Values of a panel: a part of the second-level cache.
+/// Values of a panel: a fraction of the second-level cache.
 const PANEL_VALUES: usize = 48 << 10;
 
 impl Plan {
@@ -45,14 +45,14 @@ impl Plan {
         let (taps, tap_width) = (taps.kernel_size().pow(2), conv.tap_width());
         let groups = taps.div_ceil((PANEL_WIDTH / tap_width).clamp(1, taps));
         let taps_in_group = taps.div_ceil(groups);
-        // One line more than needed: rows that are a power of two apart would share cache sets.
+        // An extra line: rows that are a power of two apart would share cache sets.
         let pitch = (taps_in_group * tap_width).next_multiple_of(COLUMNS) + COLUMNS;
         let positions = (PANEL_VALUES / pitch / ROWS * ROWS).clamp(4 * ROWS, POSITIONS);
-        let leaves_out = taps > 1 && tap_width >= WIDE && tap_width.is_multiple_of(COLUMNS);
-        Self { taps, taps_in_group, tap_width, positions, pitch, leaves_out }
+        let skips_outside = taps > 1 && tap_width >= WIDE && tap_width.is_multiple_of(COLUMNS);
+        Self { taps, taps_in_group, tap_width, positions, pitch, skips_outside }
     }
 
-    /// Columns of the panel that belong to `taps`, counted from the first of a group.
+    /// Columns of the panel of `taps`, relative to the first of the group.
     pub(super) fn columns(self, taps: Range<usize>) -> Range<usize> {
         taps.start * self.tap_width..taps.end * self.tap_width
     }

@@ -1,18 +1,18 @@
-//! Which of some numbered things take part: positions of a batch, rows of a matrix.
+//! Ascending indices: positions of a batch or rows of a matrix.
 
 use crate::taps::TapTable;
 
-/// Ascending numbers.
+/// A range or an ascending list of indices.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Positions<'a> {
     /// `start..end`.
     Range(usize, usize),
-    /// These.
+    /// A list.
     List(&'a [u32]),
 }
 
 impl<'a> Positions<'a> {
-    /// All positions of the batch that `taps` computes.
+    /// The active positions of the batch.
     pub(super) fn of(taps: &'a TapTable) -> Self {
         match taps.active() {
             Some(list) => Self::List(list),
@@ -35,11 +35,11 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// The first `N`, of which there must be so many.
+    /// The first `N`, of at least `N`.
     #[inline(always)]
     #[allow(
         clippy::needless_range_loop,
-        reason = "what loops over vectors need, without iterators"
+        reason = "iterators are not compiled for the target features of the caller"
     )]
     pub(super) fn first<const N: usize>(&self) -> [usize; N] {
         let mut numbers = [0; N];
@@ -59,12 +59,12 @@ impl<'a> Positions<'a> {
         numbers
     }
 
-    /// The last, if there are any.
+    /// The last, if any.
     pub(super) fn last(&self) -> Option<usize> {
         self.len().checked_sub(1).map(|last| self.get(last))
     }
 
-    /// Those numbered `start..end` within these.
+    /// The elements `start..end`.
     #[inline(always)]
     pub(super) fn slice(&self, start: usize, end: usize) -> Self {
         match *self {
@@ -73,7 +73,7 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// How many of these lie before `position`.
+    /// Number of elements below `position`.
     pub(super) fn count_before(&self, position: usize) -> usize {
         match *self {
             Self::Range(start, end) => position.clamp(start, end) - start,

@@ -1,25 +1,24 @@
-//! The samples of a tile in the order in which they are read: taps of a few positions, then the next
-//! positions.
+//! The samples of a tile in processing order: all taps of a few positions, then the next positions.
 
 #![allow(clippy::needless_range_loop, reason = "iterators on vectors are not compiled for AVX2")]
 
 use super::tile::{CORNERS, LANES, Tile};
 
-/// Consecutive positions, a tap and a pose of theirs, whether their samples are exact, and the
-/// sample of the first; those of the others follow it.
+/// One tap and pose of consecutive positions: whether the samples are exact, and the sample of the
+/// first position; those of the others follow it.
 pub(super) struct Run<'a, const BLOCKS: usize> {
     pub(super) position: usize,
     pub(super) positions: usize,
     pub(super) tap: usize,
     pub(super) pose: usize,
     pub(super) exact: bool,
-    /// A bit for each of the positions, if they are one run of a mask: whether to take its sample.
+    /// A bit per position, if the run has the length of a mask: whether its sample is not skipped.
     pub(super) mask: u8,
     pub(super) sample: Sample<'a, BLOCKS>,
 }
 
-/// All samples of a tile in runs of up to `length` positions: their poses first, then their taps,
-/// then the next positions.
+/// All samples of a tile in runs of up to `length` positions: poses vary fastest, then taps, then
+/// positions.
 pub(super) struct Runs<'a, const BLOCKS: usize> {
     tile: &'a Tile,
     length: usize,
@@ -60,8 +59,7 @@ impl<'a, const BLOCKS: usize> Runs<'a, BLOCKS> {
     }
 }
 
-/// A sample: its first corner, the distances of all, their weights, [`LANES`] values from one to
-/// the next.
+/// A sample: its first corner, the offsets of all corners, and their weights, [`LANES`] values apart.
 #[derive(Clone, Copy)]
 pub(super) struct Sample<'a, const BLOCKS: usize> {
     pub(super) pixel: *const u32,
@@ -82,7 +80,7 @@ impl<'a, const BLOCKS: usize> Sample<'a, BLOCKS> {
         Self { pixel, corners: tile.corners(), weight }
     }
 
-    /// The same sample of the position that follows after `positions`.
+    /// The same sample, `positions` positions later.
     ///
     /// # Safety
     /// The tile has that position.

@@ -1,12 +1,14 @@
-//! The taps of a block of output positions, written out: which pixels, with which weights.
+//! The taps of a block of output positions, expanded to pixels and interpolation weights.
 //!
-//! Everything is kept in lanes, one position after the other, so that all positions' places of one
-//! tap are computed by vector instructions.
+//! All arrays are in lanes, one per position, so that vector instructions compute the samples of one
+//! tap for many positions.
 
 use std::ops::Range;
 
+use num_complex::Complex32;
+
 use super::inside::{Cut, Inside, Part};
-use super::placement::{Frames, Places};
+use super::locations::{Frames, Locations};
 use super::positions::Positions;
 use crate::simd::LINE;
 use crate::taps::TapTable;
@@ -17,34 +19,34 @@ pub(super) const CORNERS: usize = 4;
 /// Most positions of a tile.
 pub(super) const POSITIONS: usize = 192;
 
-/// Distance of the lanes of a tile: known beforehand, so that the places of a sample's corners
-/// are, and an odd number of cache lines, so that lanes do not share cache sets.
+/// Distance between rows of lanes: a constant, so that the offsets of a sample's corners are, and an
+/// odd number of cache lines, so that rows do not share cache sets.
 pub(super) const LANES: usize = POSITIONS + LINE;
 
-/// The corners that samples have: one if they are exact.
+/// The corners of a sample that have a weight: one if the sample is exact.
 pub(super) fn used_corners(corners: &[usize; CORNERS], exact: bool) -> &[usize] {
     if exact { &corners[..1] } else { corners }
 }
 
-/// The samples of a block of positions. First [`place`](Tile::place) the positions, then
+/// The samples of a block of positions. First [`set_positions`](Tile::set_positions), then
 /// [`sample`](Tile::sample) taps, as often as needed.
 pub(super) struct Tile {
     positions: usize,
     poses: usize,
     taps: usize,
     pixels: Range<usize>,
-    places: Box<Places>,
-    /// A frame for each pose.
+    locations: Box<Locations>,
+    /// The frames of each pose.
     frames: Vec<Frames>,
-    /// Pixels from the first corner of a sample to each.
+    /// Offset in pixels from the first corner of a sample to each corner.
     corners: [usize; CORNERS],
     /// The first corners, `[tap, pose, LANES]`.
     pixel: Vec<u32>,
     /// Weights of the corners, `[tap, pose, corner, LANES]`.
     weight: Vec<f32>,
-    /// `weight * cos d` and `weight * sin d`, d being the angle of the corner's frame relative to
+    /// `weight * cos d` and `weight * sin d`, where d is the angle of the corner's frame relative to
     /// the position's, in the same order; for relative-pose kernels only.
-    turn: Option<[Vec<f32>; 2]>,
+    relative: Option<[Vec<f32>; 2]>,
     /// `[tap, pose]`: whether samples have one corner only.
     exact: Vec<bool>,
     inside: Inside,
@@ -57,12 +59,12 @@ impl Default for Tile {
             poses: 0,
             taps: 0,
             pixels: 0..0,
-            places: Box::default(),
+            locations: Box::default(),
             frames: Vec::new(),
             corners: [0; CORNERS],
             pixel: Vec::new(),
             weight: Vec::new(),
-            turn: None,
+            relative: None,
             exact: Vec::new(),
             inside: Inside::default(),
         }
@@ -70,8 +72,8 @@ impl Default for Tile {
 }
 
 impl Tile {
-    /// Reads where `positions`, at most [`POSITIONS`], lie and how their frames are turned.
-    pub(super) fn place(&mut self, taps: &TapTable, positions: Positions) {
+    /// Loads locations and frames of `positions`, at most [`POSITIONS`].
+    pub(super) fn set_positions(&mut self, taps: &TapTable, positions: Positions) {
         assert!(positions.len() <= POSITIONS, "positions of a tile");
         let (output, pixels) = (taps.output_grid(), taps.input_grid().len());
         (self.positions, self.poses, self.taps) = (positions.len(), taps.poses(), 0);
@@ -82,75 +84,77 @@ impl Tile {
         let image = |position: usize| position / output.len();
         let (first, last) = (positions.get(0), positions.get(positions.len() - 1));
         self.pixels = image(first) * pixels..(image(last) + 1) * pixels;
-        self.places.read(taps, positions);
+        self.locations.load(taps, positions);
         self.frames.resize(self.poses, Frames::default());
         for (pose, frames) in self.frames.iter_mut().enumerate() {
-            frames.read(taps, positions, pose);
+            frames.load(taps, positions, pose);
         }
     }
 
-    /// Computes the samples of `wanted` taps, counted row by row through the kernel, and cuts them
-    /// into parts.
+    /// Computes the samples of the taps `range`, in row-major order of the kernel, and partitions
+    /// them.
     pub(super) fn sample(
         &mut self,
         taps: &TapTable,
-        wanted: Range<usize>,
+        range: Range<usize>,
         relative_pose: bool,
         cut: Cut,
     ) {
         let kernel_size = taps.kernel_size();
         let size = [taps.input_grid().width, taps.input_grid().height];
-        self.taps = wanted.len();
+        self.taps = range.len();
         let [right, below] = [size[0].min(2) - 1, (size[1].min(2) - 1) * size[0]];
         self.corners = [0, right, below, below + right];
-        let len = wanted.len() * self.poses * LANES;
+        let len = range.len() * self.poses * LANES;
         self.pixel.resize(len, 0);
         self.weight.resize(CORNERS * len, 0.0);
-        self.turn = relative_pose.then(|| self.turn.take().unwrap_or_default());
+        self.relative = relative_pose.then(|| self.relative.take().unwrap_or_default());
         self.exact.clear();
-        self.inside.begin(wanted.len(), self.positions, cut);
+        self.inside.begin(range.len(), self.positions, cut);
         let mut pixels = self.pixel.chunks_exact_mut(LANES);
         let mut weights = self.weight.chunks_exact_mut(CORNERS * LANES);
-        for (index, tap) in wanted.enumerate() {
+        for (index, tap) in range.enumerate() {
             let centred = |index: usize| index as f32 - (kernel_size / 2) as f32;
             let tap = [centred(tap % kernel_size), centred(tap / kernel_size)];
             for ((frames, pixel), weight) in self.frames.iter().zip(&mut pixels).zip(&mut weights) {
                 let samples = Samples { pixel, weight, inside: self.inside.flags(index) };
-                let exact = sample_tap(tap, size, &self.places, frames, self.positions, samples);
+                let exact = sample_tap(tap, size, &self.locations, frames, self.positions, samples);
                 self.exact.push(exact);
             }
         }
         self.inside.finish();
-        if let (Some([cos, sin]), Some(there)) = (&mut self.turn, taps.input_directions()) {
+        if let (Some([cos, sin]), Some(directions)) = (&mut self.relative, taps.input_directions())
+        {
             cos.resize(CORNERS * len, 0.0);
             sin.resize(CORNERS * len, 0.0);
             for (index, &exact) in self.exact.iter().enumerate() {
-                let own = &self.frames[index % self.poses];
-                for (corner, distance) in used_corners(&self.corners, exact).iter().enumerate() {
+                let frames = &self.frames[index % self.poses];
+                for (corner, offset) in used_corners(&self.corners, exact).iter().enumerate() {
                     for lane in 0..self.positions {
-                        let there = there[self.pixel[index * LANES + lane] as usize + distance];
+                        let pixel = self.pixel[index * LANES + lane] as usize + offset;
+                        let own = Complex32::new(frames.cos[lane], frames.sin[lane]);
+                        let difference = directions[pixel] * own.conj();
                         let at = (index * CORNERS + corner) * LANES + lane;
-                        let weight = self.weight[at];
-                        cos[at] = weight * (there.cos * own.cos[lane] + there.sin * own.sin[lane]);
-                        sin[at] = weight * (there.sin * own.cos[lane] - there.cos * own.sin[lane]);
+                        cos[at] = self.weight[at] * difference.re;
+                        sin[at] = self.weight[at] * difference.im;
                     }
                 }
             }
         }
     }
 
-    /// The parts of the taps that were sampled, and what each sees.
+    /// The parts of the sampled taps.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         self.inside.parts()
     }
 
-    /// Whether samples outside of the image are left out.
-    pub(super) fn leaves_out(&self) -> bool {
-        self.inside.leaves_out()
+    /// Whether samples outside the image are skipped.
+    pub(super) fn skips_outside(&self) -> bool {
+        self.inside.skips_outside()
     }
 
-    /// A bit for each position of the run that begins with `position`: whether its sample of `tap`
-    /// is to be taken.
+    /// A bit per position of the run that starts at `position`: whether its sample of `tap` is not
+    /// skipped.
     #[inline(always)]
     pub(super) fn mask(&self, tap: usize, position: usize) -> u8 {
         self.inside.mask(tap, position)
@@ -161,7 +165,7 @@ impl Tile {
         self.positions
     }
 
-    /// Number of poses a position.
+    /// Number of poses per position.
     pub(super) fn poses(&self) -> usize {
         self.poses
     }
@@ -171,29 +175,29 @@ impl Tile {
         self.taps
     }
 
-    /// The pixels of the batch that the tile's images have: every sample is one of them.
+    /// The pixels of the tile's images within the batch: all samples are among them.
     pub(super) fn pixels(&self) -> Range<usize> {
         self.pixels.clone()
     }
 
-    /// Whether samples are turned, as relative-pose kernels need.
-    pub(super) fn is_turned(&self) -> bool {
-        self.turn.is_some()
+    /// Whether samples have the weights of relative-pose kernels.
+    pub(super) fn is_relative(&self) -> bool {
+        self.relative.is_some()
     }
 
-    /// Values of a tap in a row of the panel.
+    /// Values per tap in a row of the panel.
     pub(super) fn tap_width(&self, channels: usize) -> usize {
-        if self.is_turned() { 3 * channels } else { channels }
+        if self.is_relative() { 3 * channels } else { channels }
     }
 
-    /// `[tap, pose]`: whether all samples lie exactly on pixels and have only a first corner, the
-    /// others being undefined. So do the centre of the kernel where the grids agree, and every tap
-    /// of a plain convolution.
+    /// `[tap, pose]`: whether all samples lie exactly on pixels. Then only the first corner is
+    /// defined. This holds for the centre of the kernel where the grids agree, and for every tap of a
+    /// plain convolution.
     pub(super) fn exact(&self) -> &[bool] {
         &self.exact
     }
 
-    /// Pixels from the first corner of any sample to each of its corners.
+    /// Offset in pixels from the first corner of any sample to each of its corners.
     pub(super) fn corners(&self) -> &[usize; CORNERS] {
         &self.corners
     }
@@ -206,15 +210,15 @@ impl Tile {
     /// The weights of all samples' corners for the one or three sums of a tap,
     /// `[tap, pose, corner, LANES]`.
     pub(super) fn weights(&self) -> [&[f32]; 3] {
-        match &self.turn {
+        match &self.relative {
             Some([cos, sin]) => [&self.weight, cos, sin],
             None => [&self.weight, &[], &[]],
         }
     }
 }
 
-/// Where the samples of one tap in one pose go: `pixel` `[LANES]`, `weight` `[corner, LANES]`, and,
-/// if that is of interest, 1 where they are inside of the image.
+/// Output of [`sample_tap`]: `pixel` `[LANES]`, `weight` `[corner, LANES]` and, if requested, 1 for
+/// samples inside the image.
 struct Samples<'a> {
     pixel: &'a mut [u32],
     weight: &'a mut [f32],
@@ -224,57 +228,57 @@ struct Samples<'a> {
 fn sample_tap(
     tap: [f32; 2],
     size: [usize; 2],
-    places: &Places,
+    locations: &Locations,
     frames: &Frames,
     positions: usize,
     samples: Samples,
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx512() {
-        // SAFETY: AVX-512 is there.
-        return unsafe { sample_tap_avx512(tap, size, places, frames, positions, samples) };
+        // SAFETY: AVX-512 is available.
+        return unsafe { sample_tap_avx512(tap, size, locations, frames, positions, samples) };
     } else if crate::simd::has_avx2() {
-        // SAFETY: AVX2 and FMA are there.
-        return unsafe { sample_tap_avx2(tap, size, places, frames, positions, samples) };
+        // SAFETY: AVX2 and FMA are available.
+        return unsafe { sample_tap_avx2(tap, size, locations, frames, positions, samples) };
     }
-    sample_tap_lanes(tap, size, places, frames, positions, samples)
+    sample_tap_lanes(tap, size, locations, frames, positions, samples)
 }
 
-/// [`sample_tap_lanes`] compiled for wider vectors.
+/// [`sample_tap_lanes`] compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn sample_tap_avx2(
     tap: [f32; 2],
     size: [usize; 2],
-    places: &Places,
+    locations: &Locations,
     frames: &Frames,
     positions: usize,
     samples: Samples,
 ) -> bool {
-    sample_tap_lanes(tap, size, places, frames, positions, samples)
+    sample_tap_lanes(tap, size, locations, frames, positions, samples)
 }
 
-/// [`sample_tap_lanes`] compiled for the widest.
+/// [`sample_tap_lanes`] compiled for AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn sample_tap_avx512(
     tap: [f32; 2],
     size: [usize; 2],
-    places: &Places,
+    locations: &Locations,
     frames: &Frames,
     positions: usize,
     samples: Samples,
 ) -> bool {
-    sample_tap_lanes(tap, size, places, frames, positions, samples)
+    sample_tap_lanes(tap, size, locations, frames, positions, samples)
 }
 
-/// The samples of one tap in one pose; whether all lie exactly on pixels, and then only the first
-/// corner counts.
+/// The samples of one tap in one pose. Returns whether all lie exactly on pixels; then only the first
+/// corner is defined.
 #[inline(always)]
 fn sample_tap_lanes(
     [tx, ty]: [f32; 2],
     [width, height]: [usize; 2],
-    places: &Places,
+    locations: &Locations,
     frames: &Frames,
     positions: usize,
     samples: Samples,
@@ -282,18 +286,20 @@ fn sample_tap_lanes(
     let positions = positions.min(LANES);
     let Samples { pixel, weight, inside } = samples;
     let (pixel, weight) = (&mut pixel[..LANES], &mut weight[..CORNERS * LANES]);
-    let place = |i: usize| {
+    let locate = |i: usize| {
         let (cos, sin) = (frames.step_cos[i], frames.step_sin[i]);
-        let x = Place::new(places.x_cell[i], places.x_rest[i] + (cos * tx - sin * ty));
-        let y = Place::new(places.y_cell[i], places.y_rest[i] + (sin * tx + cos * ty));
+        let x =
+            Coordinate::new(locations.x_cell[i], locations.x_fraction[i] + (cos * tx - sin * ty));
+        let y =
+            Coordinate::new(locations.y_cell[i], locations.y_fraction[i] + (sin * tx + cos * ty));
         (x, y)
     };
     let mut fractions = 0;
     for i in 0..positions {
-        let (x, y) = place(i);
+        let (x, y) = locate(i);
         let (column, x_weights) = x.neighbours(width);
         let (row, y_weights) = y.neighbours(height);
-        pixel[i] = places.first_pixel[i] + row * width as u32 + column;
+        pixel[i] = locations.first_pixel[i] + row * width as u32 + column;
         let weights = [frames.weight[i] * y_weights[0], frames.weight[i] * y_weights[1]];
         for corner in 0..CORNERS {
             weight[corner * LANES + i] = weights[corner / 2] * x_weights[corner % 2];
@@ -310,45 +316,45 @@ fn sample_tap_lanes(
         return false;
     }
     for i in 0..positions {
-        let (x, y) = place(i);
+        let (x, y) = locate(i);
         let (column, x_inside) = x.nearest(width);
         let (row, y_inside) = y.nearest(height);
-        pixel[i] = places.first_pixel[i] + row * width as u32 + column;
+        pixel[i] = locations.first_pixel[i] + row * width as u32 + column;
         weight[i] = if x_inside & y_inside { frames.weight[i] } else { 0.0 };
     }
     true
 }
 
-/// A coordinate along one axis: an integer and the rest in 0..1.
-struct Place {
+/// A coordinate along one axis: an integer and a fraction in 0..1.
+struct Coordinate {
     low: f32,
     fraction: f32,
 }
 
-/// Written with comparisons that send everything that is not inside, and not-a-number, to weight 0.
-/// Sizes are at least 1 and at most 2^24.
-impl Place {
+/// Comparisons are written such that coordinates outside and NaN get weight 0. Sizes are at least 1
+/// and at most 2^24.
+impl Coordinate {
     #[inline(always)]
-    fn new(cell: f32, rest: f32) -> Self {
-        let floor = rest.floor();
-        Self { low: cell + floor, fraction: rest - floor }
+    fn new(cell: f32, offset: f32) -> Self {
+        let floor = offset.floor();
+        Self { low: cell + floor, fraction: offset - floor }
     }
 
-    /// Two neighbouring cells inside, of which the first is given (the only one if `size` is 1),
-    /// and their weights.
+    /// The first of two neighbouring cells inside (the only one if `size` is 1), and the weights of
+    /// both.
     #[inline(always)]
     fn neighbours(&self, size: usize) -> (u32, [f32; 2]) {
         let (near, cell) = clamp(self.low, size.max(2) - 2);
-        let place = (self.low - near) + self.fraction;
+        let coordinate = (self.low - near) + self.fraction;
         let weight = |at: f32| {
-            let weight = 1.0 - (place - at).abs();
+            let weight = 1.0 - (coordinate - at).abs();
             if weight > 0.0 { weight } else { 0.0 }
         };
         let second = if size > 1 { 1.0 } else { f32::INFINITY };
         (cell, [weight(0.0), weight(second)])
     }
 
-    /// The cell of a whole coordinate, moved inside, and whether it was.
+    /// The cell of an integer coordinate, clamped to the axis, and whether it was inside.
     #[inline(always)]
     fn nearest(&self, size: usize) -> (u32, bool) {
         let (near, cell) = clamp(self.low, size - 1);
@@ -356,7 +362,7 @@ impl Place {
     }
 }
 
-/// `value`, an integer or not-a-number, moved to `0..=last`.
+/// `value`, an integer or NaN, clamped to `0..=last`.
 #[inline(always)]
 fn clamp(value: f32, last: usize) -> (f32, u32) {
     let last = last as f32;

@@ -1,36 +1,37 @@
-//! Vectors of f32, as AVX2 and AVX-512 have them: loops over channels are written once for both.
+//! Vectors of f32 with AVX2 and AVX-512: loops over channels are written once for both.
 //!
-//! All functions are `inline(always)` and so become part of a function that has the instructions.
+//! All functions are `inline(always)`, so that they are compiled with the target features of their
+//! callers.
 
 #![allow(clippy::undocumented_unsafe_blocks, reason = "all are by the contract of `Vector`")]
 
 use std::arch::x86_64::*;
 
-/// Some values side by side.
+/// A vector register of f32.
 ///
 /// # Safety
-/// Functions may be called where the vector's instructions are there.
+/// Functions may be called if the vector's instructions are available.
 pub(super) trait Vector: Copy {
-    /// Values of a vector.
+    /// Number of values.
     const WIDTH: usize;
 
     unsafe fn zero() -> Self;
 
-    /// One value in all places.
-    unsafe fn every(value: f32) -> Self;
+    /// One value in all lanes.
+    unsafe fn splat(value: f32) -> Self;
 
-    /// The first `count` values at `from`, which can be read, zeros in the other places.
+    /// The first `count` values at `from`, which are readable, and zeros in the other lanes.
     unsafe fn load(from: *const f32, count: usize) -> Self;
 
-    /// Writes the first `count` values to `to`, which can be written.
+    /// Writes the first `count` values to `to`, which is writable.
     unsafe fn store(self, to: *mut f32, count: usize);
 
-    unsafe fn plus(self, other: Self) -> Self;
+    unsafe fn add(self, other: Self) -> Self;
 
-    unsafe fn times(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
 
     /// `self * factor + sum`, rounded once.
-    unsafe fn times_plus(self, factor: Self, sum: Self) -> Self;
+    unsafe fn mul_add(self, factor: Self, sum: Self) -> Self;
 }
 
 /// Values of half an AVX2 vector.
@@ -45,7 +46,7 @@ impl Vector for __m256 {
     }
 
     #[inline(always)]
-    unsafe fn every(value: f32) -> Self {
+    unsafe fn splat(value: f32) -> Self {
         unsafe { _mm256_set1_ps(value) }
     }
 
@@ -72,17 +73,17 @@ impl Vector for __m256 {
     }
 
     #[inline(always)]
-    unsafe fn plus(self, other: Self) -> Self {
+    unsafe fn add(self, other: Self) -> Self {
         unsafe { _mm256_add_ps(self, other) }
     }
 
     #[inline(always)]
-    unsafe fn times(self, other: Self) -> Self {
+    unsafe fn mul(self, other: Self) -> Self {
         unsafe { _mm256_mul_ps(self, other) }
     }
 
     #[inline(always)]
-    unsafe fn times_plus(self, factor: Self, sum: Self) -> Self {
+    unsafe fn mul_add(self, factor: Self, sum: Self) -> Self {
         unsafe { _mm256_fmadd_ps(self, factor, sum) }
     }
 }
@@ -90,7 +91,7 @@ impl Vector for __m256 {
 /// A mask of the first `count` values.
 ///
 /// # Safety
-/// AVX2 is there.
+/// AVX2 is available.
 #[inline(always)]
 unsafe fn first(count: usize) -> __m256i {
     // SAFETY: by this function's contract.
@@ -109,7 +110,7 @@ impl Vector for __m512 {
     }
 
     #[inline(always)]
-    unsafe fn every(value: f32) -> Self {
+    unsafe fn splat(value: f32) -> Self {
         unsafe { _mm512_set1_ps(value) }
     }
 
@@ -134,17 +135,17 @@ impl Vector for __m512 {
     }
 
     #[inline(always)]
-    unsafe fn plus(self, other: Self) -> Self {
+    unsafe fn add(self, other: Self) -> Self {
         unsafe { _mm512_add_ps(self, other) }
     }
 
     #[inline(always)]
-    unsafe fn times(self, other: Self) -> Self {
+    unsafe fn mul(self, other: Self) -> Self {
         unsafe { _mm512_mul_ps(self, other) }
     }
 
     #[inline(always)]
-    unsafe fn times_plus(self, factor: Self, sum: Self) -> Self {
+    unsafe fn mul_add(self, factor: Self, sum: Self) -> Self {
         unsafe { _mm512_fmadd_ps(self, factor, sum) }
     }
 }

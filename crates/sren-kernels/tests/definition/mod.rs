@@ -1,5 +1,4 @@
-//! The similarity convolution written out from its definition in f64, slow and plain, and random
-//! layers to compare it on.
+//! The similarity convolution by its definition in f64, and random layers to compare it on.
 #![allow(dead_code)]
 
 use sren_kernels::simconv::Gradients;
@@ -41,7 +40,7 @@ pub(crate) fn close(got: &[f32], expected: &[f64], tolerance: f64, what: &str) {
     }
 }
 
-/// A layer with everything that goes into it.
+/// A layer with its inputs and parameters.
 #[derive(Clone)]
 pub(crate) struct Layer {
     pub(crate) conv: SimConv,
@@ -95,10 +94,10 @@ impl Layer {
         let taps = TapTable::new(&field, &grid, kernel_size, KAPPA, active_only).unwrap();
         let taps = taps.with_input_poses(&input_field).unwrap();
         Self {
-            input: random.values(conv.input_len(&taps)),
-            weight: random.values(conv.weight_len(kernel_size)),
+            input: random.values(conv.input_len(&taps).unwrap()),
+            weight: random.values(conv.weight_len(kernel_size).unwrap()),
             bias: random.values(conv.c_out()),
-            grad_output: random.values(conv.output_len(&taps)),
+            grad_output: random.values(conv.output_len(&taps).unwrap()),
             conv,
             taps,
             field,
@@ -143,7 +142,7 @@ impl Layer {
     }
 
     pub(crate) fn exact_forward(&self) -> Vec<f64> {
-        let mut output: Vec<f64> = vec![0.0; self.conv.output_len(&self.taps)];
+        let mut output: Vec<f64> = vec![0.0; self.conv.output_len(&self.taps).unwrap()];
         let c_out = self.conv.c_out();
         self.each_active(|position| {
             for (out, bias) in output[position * c_out..].iter_mut().zip(&self.bias) {
@@ -217,9 +216,10 @@ impl Layer {
                         let share = share * (1.0 - (x - column).abs()) * (1.0 - (y - row).abs());
                         let pixel =
                             image * input.len() + row as usize * input.width + column as usize;
-                        let there = self.input_field.angle()[pixel * self.input_field.poses()];
-                        let turn = there as f64 - angle;
-                        let factors = [1.0, turn.cos(), turn.sin()];
+                        let angle_there =
+                            self.input_field.angle()[pixel * self.input_field.poses()];
+                        let difference = angle_there as f64 - angle;
+                        let factors = [1.0, difference.cos(), difference.sin()];
                         for (block, factor) in factors.iter().take(width / c).enumerate() {
                             for channel in 0..c {
                                 let row = tap as usize * width + block * c + channel;
@@ -232,32 +232,32 @@ impl Layer {
         });
     }
 
-    /// This layer on the image turned by 90 degrees (x to y), for square grids.
-    pub(crate) fn turned(&self) -> Self {
-        let mut turned = self.clone();
-        turned.input = self.turn_map(&self.input, self.conv.c_in());
-        turned.input_field = self.turn_field(&self.input_field);
-        turned.set_field(self.turn_field(&self.field));
-        turned
+    /// This layer on the image rotated by 90 degrees (x to y), for square grids.
+    pub(crate) fn rotated(&self) -> Self {
+        let mut rotated = self.clone();
+        rotated.input = self.rotate_map(&self.input, self.conv.c_in());
+        rotated.input_field = self.rotate_field(&self.input_field);
+        rotated.set_field(self.rotate_field(&self.field));
+        rotated
     }
 
-    fn turn_field(&self, field: &PoseField) -> PoseField {
+    fn rotate_field(&self, field: &PoseField) -> PoseField {
         let poses = field.poses();
-        let angle = self.turn_map(field.angle(), poses);
+        let angle = self.rotate_map(field.angle(), poses);
         PoseField::new(
             *field.grid(),
             field.batch(),
             poses,
-            self.turn_map(field.scale(), poses),
+            self.rotate_map(field.scale(), poses),
             angle.iter().map(|a| (*a as f64 + std::f64::consts::FRAC_PI_2) as f32).collect(),
-            self.turn_map(field.weight(), poses),
-            self.turn_map(field.confidence(), 1),
+            self.rotate_map(field.weight(), poses),
+            self.rotate_map(field.confidence(), 1),
         )
         .unwrap()
     }
 
-    /// Turns maps `[batch, size, size, channels]` by 90 degrees: (x, y) to (-y, x) about the centre.
-    pub(crate) fn turn_map(&self, values: &[f32], channels: usize) -> Vec<f32> {
+    /// Rotates maps `[batch, size, size, channels]` by 90 degrees: (x, y) to (-y, x) about the centre.
+    pub(crate) fn rotate_map(&self, values: &[f32], channels: usize) -> Vec<f32> {
         let area = values.len() / channels / self.taps.batch();
         let size = area.isqrt();
         let mut out = vec![0.0; values.len()];

@@ -63,10 +63,10 @@ fn kernel(layer: &Layer, pass: Pass) -> Result<Subject> {
     let taps = layer.frames()?.taps(&input, &output, layer.kernel_size, 1.0, false)?;
     let conv = SimConv::new(c_in, c_out, false)?;
     let values = |seed, count| random(seed, count).collect::<Vec<_>>();
-    let x = values(1, conv.input_len(&taps));
-    let weight = values(2, conv.weight_len(layer.kernel_size));
+    let x = values(1, conv.input_len(&taps)?);
+    let weight = values(2, conv.weight_len(layer.kernel_size)?);
     let bias = values(3, c_out);
-    let upstream = vec![1.0; conv.output_len(&taps)];
+    let upstream = vec![1.0; conv.output_len(&taps)?];
     // Once, so that whatever does not fit is an error here and not in the middle of a measurement.
     conv.forward(&taps, &x, &weight, Some(&bias))?;
     Ok(Box::new(move || {

@@ -103,7 +103,7 @@ mod tests {
         let turned = DominantPose::of(&field.composed(&[by]).unwrap(), 0).unwrap();
         assert!((turned.orientation_deg - one.orientation_deg - 1f64.to_degrees()).abs() < 0.1);
         assert!((turned.scale_px - 2.0 * one.scale_px).abs() < 1e-4);
-        assert_eq!(DominantPose::of(&PoseField::identity(grid, 1), 1), None);
+        assert_eq!(DominantPose::of(&PoseField::identity(grid, 1).unwrap(), 1), None);
     }
 
     #[test]

@@ -38,7 +38,7 @@ mod tests {
     fn as_many_positions_as_asked_for_keep_their_confidence() {
         let field = || {
             let confidence = (0..50).map(|i| if i % 5 == 0 { 0.0 } else { 0.5 }).collect();
-            PoseField::identity(Grid::pixels(5, 5), 2).with_confidence(confidence).unwrap()
+            PoseField::identity(Grid::pixels(5, 5), 2).unwrap().with_confidence(confidence).unwrap()
         };
         let draw = |epoch| with_positions(vec![field()], 7, 1, epoch, &[4, 9]).unwrap().remove(0);
         let (one, two) = (draw(1), draw(2));

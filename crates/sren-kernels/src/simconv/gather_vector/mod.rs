@@ -1,20 +1,21 @@
-//! The loops of [`super::gather`] in the vectors of AVX2 and AVX-512.
+//! The loops of [`super::gather`] with AVX2 and AVX-512.
 //!
-//! The innermost functions are `inline(always)` and so become part of the `target_feature` functions.
+//! The innermost functions are `inline(always)`, so that they are compiled with the target features of
+//! their callers.
 
 mod sample;
 
 use std::arch::x86_64::{__m256, __m512};
 
-use self::sample::{blend, blend_narrow, spread, swap};
+use self::sample::{exchange_sample, interpolate, interpolate_narrow, scatter_sample};
 use super::inside::RUN;
 use super::runs::{Run, Runs};
 use super::tile::{CORNERS, LANES, Tile};
 use super::vector::Vector;
-use crate::simd::{has_avx512, stores_whole_avx512};
+use crate::simd::{has_avx512, has_fast_avx512_stores};
 
 /// # Safety
-/// AVX2 and FMA are there; `panel` has room for the tile's rows of `pitch` values, and `input`
+/// AVX2 and FMA are available; `panel` has room for the tile's rows of `pitch` values, and `input`
 /// holds all pixels of the tile, `channels` values each.
 pub(super) unsafe fn gather(
     panel: *mut f32,
@@ -24,13 +25,13 @@ pub(super) unsafe fn gather(
     tile: &Tile,
 ) {
     let function = if has_avx512() { avx512::gather } else { avx2::gather };
-    // SAFETY: passed on.
+    // SAFETY: by this function's contract.
     unsafe { function(panel, pitch, input, channels, tile) }
 }
 
 /// # Safety
-/// AVX2 and FMA are there; `panel` holds the tile's rows of `pitch` values, and all pixels of the
-/// tile, `channels` values each, may be written, counted from `zero`.
+/// AVX2 and FMA are available; `panel` holds the tile's rows of `pitch` values, and all pixels of the
+/// tile, `channels` values each, are writable, counted from `zero`.
 pub(super) unsafe fn scatter(
     zero: *mut f32,
     panel: *const f32,
@@ -38,15 +39,15 @@ pub(super) unsafe fn scatter(
     channels: usize,
     tile: &Tile,
 ) {
-    let function = if stores_whole_avx512() { avx512::scatter } else { avx2::scatter };
-    // SAFETY: passed on.
+    let function = if has_fast_avx512_stores() { avx512::scatter } else { avx2::scatter };
+    // SAFETY: by this function's contract.
     unsafe { function(zero, panel, pitch, channels, tile) }
 }
 
-/// [`scatter`], then [`gather`] into the same panel, for one pose and one sum a tap.
+/// [`scatter`], then [`gather`] into the same panel, for one pose and one sum per tap.
 ///
 /// # Safety
-/// As both; `input` and the pixels that are written do not overlap.
+/// As both; `input` and the written pixels do not overlap.
 pub(super) unsafe fn exchange(
     zero: *mut f32,
     panel: *mut f32,
@@ -55,19 +56,19 @@ pub(super) unsafe fn exchange(
     channels: usize,
     tile: &Tile,
 ) {
-    let function = if stores_whole_avx512() { avx512::exchange } else { avx2::exchange };
-    // SAFETY: passed on.
+    let function = if has_fast_avx512_stores() { avx512::exchange } else { avx2::exchange };
+    // SAFETY: by this function's contract.
     unsafe { function(zero, panel, pitch, input, channels, tile) }
 }
 
-/// The loops in one set of instructions, for the common numbers of channels known at compile time.
+/// The loops with one instruction set, specialised for common numbers of channels.
 macro_rules! loops {
     ($set:ident, $vector:ty, $features:literal) => {
         mod $set {
             use super::*;
 
             /// # Safety
-            /// As [`super::gather`], and the instructions are there.
+            /// As [`super::gather`], and the instructions are available.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn gather(
                 panel: *mut f32,
@@ -78,9 +79,9 @@ macro_rules! loops {
             ) {
                 type V = $vector;
                 let shifted = is_shifted::<V>(input, channels);
-                // SAFETY: passed on.
+                // SAFETY: by this function's contract.
                 unsafe {
-                    match (channels, tile.is_turned(), shifted) {
+                    match (channels, tile.is_relative(), shifted) {
                         (1, false, _) => gather_narrow::<1>(panel, pitch, input, tile),
                         (2, false, _) => gather_narrow::<2>(panel, pitch, input, tile),
                         (3, false, _) => gather_narrow::<3>(panel, pitch, input, tile),
@@ -113,7 +114,7 @@ macro_rules! loops {
             }
 
             /// # Safety
-            /// As [`super::scatter`], and the instructions are there.
+            /// As [`super::scatter`], and the instructions are available.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn scatter(
                 zero: *mut f32,
@@ -123,9 +124,9 @@ macro_rules! loops {
                 tile: &Tile,
             ) {
                 type V = $vector;
-                // SAFETY: passed on.
+                // SAFETY: by this function's contract.
                 unsafe {
-                    match (tile.is_turned(), is_shifted::<V>(zero, channels)) {
+                    match (tile.is_relative(), is_shifted::<V>(zero, channels)) {
                         (false, false) => {
                             scatter_loops::<V, 1, false>(zero, panel, pitch, channels, tile)
                         }
@@ -143,7 +144,7 @@ macro_rules! loops {
             }
 
             /// # Safety
-            /// As [`super::exchange`], and the instructions are there.
+            /// As [`super::exchange`], and the instructions are available.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn exchange(
                 zero: *mut f32,
@@ -154,9 +155,9 @@ macro_rules! loops {
                 tile: &Tile,
             ) {
                 type V = $vector;
-                // SAFETY: passed on.
+                // SAFETY: by this function's contract.
                 unsafe {
-                    match (channels, tile.leaves_out()) {
+                    match (channels, tile.skips_outside()) {
                         (16, false) => {
                             exchange_loops::<V, false>(zero, panel, pitch, input, 16, tile)
                         }
@@ -177,15 +178,14 @@ macro_rules! loops {
 loops!(avx2, __m256, "avx2,fma");
 loops!(avx512, __m512, "avx512f");
 
-/// Whether pixels begin half an AVX2 vector after a vector's place in a cache line, as they do in
-/// large allocations of most systems. Then the rest of a vector first makes all others fit into
-/// their lines; for fewer channels than these it would not pay.
+/// Whether pixels start 16 bytes after a vector boundary, as in large allocations of most systems.
+/// Then a first partial vector aligns all others. With fewer channels it does not pay.
 fn is_shifted<V: Vector>(pixels: *const f32, channels: usize) -> bool {
     let bytes = V::WIDTH * size_of::<f32>();
     pixels.addr() % bytes == 16 && channels.is_multiple_of(V::WIDTH) && channels >= 64
 }
 
-/// Gathers `BLOCKS` sums a tap; `SHIFTED` as [`is_shifted`].
+/// Gathers `BLOCKS` sums per tap; `SHIFTED` as [`is_shifted`].
 ///
 /// # Safety
 /// As [`gather`].
@@ -199,24 +199,24 @@ unsafe fn gather_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
 ) {
     let mut runs = Runs::<BLOCKS>::of(tile, RUN);
     while let Some(Run { position, positions, tap, pose, exact, sample, .. }) = runs.next() {
-        // SAFETY: the run's pixels lie in `input` and the tap's place in `panel` by this
+        // SAFETY: the run's pixels are in `input` and the tap's values in `panel` by this
         // function's contract.
         unsafe {
             let out = panel.add(position * pitch + tap * BLOCKS * channels);
             for i in 0..positions {
                 let (out, sample) = (out.add(i * pitch), sample.add(i));
                 match (exact, pose > 0) {
-                    (false, false) => {
-                        blend::<V, BLOCKS, CORNERS, false, SHIFTED>(out, input, channels, sample)
-                    }
-                    (false, true) => {
-                        blend::<V, BLOCKS, CORNERS, true, SHIFTED>(out, input, channels, sample)
-                    }
+                    (false, false) => interpolate::<V, BLOCKS, CORNERS, false, SHIFTED>(
+                        out, input, channels, sample,
+                    ),
+                    (false, true) => interpolate::<V, BLOCKS, CORNERS, true, SHIFTED>(
+                        out, input, channels, sample,
+                    ),
                     (true, false) => {
-                        blend::<V, BLOCKS, 1, false, SHIFTED>(out, input, channels, sample)
+                        interpolate::<V, BLOCKS, 1, false, SHIFTED>(out, input, channels, sample)
                     }
                     (true, true) => {
-                        blend::<V, BLOCKS, 1, true, SHIFTED>(out, input, channels, sample)
+                        interpolate::<V, BLOCKS, 1, true, SHIFTED>(out, input, channels, sample)
                     }
                 }
             }
@@ -227,7 +227,7 @@ unsafe fn gather_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
 /// [`gather_loops`] for pixels narrower than a vector.
 ///
 /// # Safety
-/// As [`gather`], with `CHANNELS` channels and one sum a tap.
+/// As [`gather`], with `CHANNELS` channels and one sum per tap.
 #[inline(always)]
 unsafe fn gather_narrow<const CHANNELS: usize>(
     panel: *mut f32,
@@ -237,15 +237,15 @@ unsafe fn gather_narrow<const CHANNELS: usize>(
 ) {
     let mut runs = Runs::<1>::of(tile, LANES);
     while let Some(Run { position, positions, tap, pose, exact, sample, .. }) = runs.next() {
-        // SAFETY: the run's pixels lie in `input` and the tap's place in `panel` by this
+        // SAFETY: the run's pixels are in `input` and the tap's values in `panel` by this
         // function's contract.
         unsafe {
             let out = panel.add(position * pitch + tap * CHANNELS);
             for i in 0..positions {
                 let (out, sample) = (out.add(i * pitch), sample.add(i));
                 match exact {
-                    false => blend_narrow::<CHANNELS, CORNERS>(out, input, sample, pose > 0),
-                    true => blend_narrow::<CHANNELS, 1>(out, input, sample, pose > 0),
+                    false => interpolate_narrow::<CHANNELS, CORNERS>(out, input, sample, pose > 0),
+                    true => interpolate_narrow::<CHANNELS, 1>(out, input, sample, pose > 0),
                 }
             }
         }
@@ -266,7 +266,7 @@ unsafe fn scatter_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
 ) {
     let mut runs = Runs::<BLOCKS>::of(tile, RUN);
     while let Some(Run { position, positions, tap, exact, mask, sample, .. }) = runs.next() {
-        // SAFETY: the run's pixels may be written and the tap's place in `panel` read by this
+        // SAFETY: the run's pixels are writable and the tap's values in `panel` readable by this
         // function's contract.
         unsafe {
             let from = panel.add(position * pitch + tap * BLOCKS * channels);
@@ -276,20 +276,22 @@ unsafe fn scatter_loops<V: Vector, const BLOCKS: usize, const SHIFTED: bool>(
                 }
                 let (from, sample) = (from.add(i * pitch), sample.add(i));
                 match exact {
-                    false => spread::<V, BLOCKS, CORNERS, SHIFTED>(zero, from, channels, sample),
-                    true => spread::<V, BLOCKS, 1, SHIFTED>(zero, from, channels, sample),
+                    false => {
+                        scatter_sample::<V, BLOCKS, CORNERS, SHIFTED>(zero, from, channels, sample)
+                    }
+                    true => scatter_sample::<V, BLOCKS, 1, SHIFTED>(zero, from, channels, sample),
                 }
             }
         }
     }
 }
 
-/// `LEAVES_OUT` may be false only if the tile leaves nothing out.
+/// `SKIPS_OUTSIDE` may be false only if the tile skips nothing.
 ///
 /// # Safety
 /// As [`exchange`].
 #[inline(always)]
-unsafe fn exchange_loops<V: Vector, const LEAVES_OUT: bool>(
+unsafe fn exchange_loops<V: Vector, const SKIPS_OUTSIDE: bool>(
     zero: *mut f32,
     panel: *mut f32,
     pitch: usize,
@@ -299,18 +301,18 @@ unsafe fn exchange_loops<V: Vector, const LEAVES_OUT: bool>(
 ) {
     let mut runs = Runs::<1>::of(tile, RUN);
     while let Some(Run { position, positions, tap, exact, mask, sample, .. }) = runs.next() {
-        // SAFETY: the run's pixels lie in `input` and may be written, and the tap's place is in
-        // `panel`, by this function's contract.
+        // SAFETY: the run's pixels are in `input` and writable, and the tap's values are in `panel`,
+        // by this function's contract.
         unsafe {
             let patch = panel.add(position * pitch + tap * channels);
             for i in 0..positions {
-                if LEAVES_OUT && mask >> i & 1 == 0 {
+                if SKIPS_OUTSIDE && mask >> i & 1 == 0 {
                     continue;
                 }
                 let (patch, sample) = (patch.add(i * pitch), sample.add(i));
                 match exact {
-                    false => swap::<V, CORNERS>(zero, patch, input, channels, sample),
-                    true => swap::<V, 1>(zero, patch, input, channels, sample),
+                    false => exchange_sample::<V, CORNERS>(zero, patch, input, channels, sample),
+                    true => exchange_sample::<V, 1>(zero, patch, input, channels, sample),
                 }
             }
         }
@@ -335,8 +337,8 @@ mod tests {
         (0..count).map(|i| (((i + seed) * 7919 % 1009) as f32 - 504.0) / 300.0).collect()
     }
 
-    /// What one set of instructions makes of a tile: the panel that is gathered, the pixels that are
-    /// scattered to, and both as exchanged. Pixels begin `shift` values after a cache line.
+    /// The results of one instruction set for a tile: the gathered panel, the scattered pixels, and
+    /// both after an exchange. Pixels start `shift` values after a cache line.
     fn results(
         tile: &Tile,
         channels: usize,
@@ -353,12 +355,12 @@ mod tests {
         output.copy_from_slice(&values(pixels, 8));
         let (mut panel, grads) = (vec![0.5; rows], values(rows, 77));
         let mut swapped = grads.clone();
-        // SAFETY: all are as large as the tile says, and the caller has the instructions.
+        // SAFETY: all buffers have the size of the tile, and the caller has checked the instructions.
         unsafe {
             gather(panel.as_mut_ptr(), pitch, input.as_ptr(), channels, tile);
             scatter(output.as_mut_ptr(), grads.as_ptr(), pitch, channels, tile);
             let scattered = output.to_vec();
-            if tile.poses() == 1 && !tile.is_turned() {
+            if tile.poses() == 1 && !tile.is_relative() {
                 let (output, swapped) = (output.as_mut_ptr(), swapped.as_mut_ptr());
                 exchange(output, swapped, pitch, input.as_ptr(), channels, tile);
             }
@@ -367,21 +369,23 @@ mod tests {
     }
 
     #[test]
-    fn both_sets_of_instructions_give_the_same() {
+    fn avx2_and_avx512_agree() {
         if !has_avx512() {
+            println!("skipped: AVX-512 is not available");
             return;
         }
         let grid = Grid::pixels(9, 7);
         let poses = |scale| vec![Pose { scale, angle: 0.4 }; 2];
         for (scale, relative_pose) in [(1.3, false), (1.3, true), (1.0, false)] {
+            let identity = PoseField::identity(grid, 2).unwrap();
             let field = match scale {
-                1.0 => PoseField::identity(grid, 2),
-                _ => PoseField::identity(grid, 2).composed(&poses(scale)).unwrap(),
+                1.0 => identity,
+                _ => identity.composed(&poses(scale)).unwrap(),
             };
             let taps = TapTable::new(&field, &grid, 3, 1.0, false).unwrap();
             let taps = taps.with_input_poses(&field).unwrap();
             let mut tile = Tile::default();
-            tile.place(&taps, Positions::Range(3, 117));
+            tile.set_positions(&taps, Positions::Range(3, 117));
             tile.sample(&taps, 0..9, relative_pose, Cut::Whole);
             for channels in [1, 2, 3, 4, 7, 8, 15, 16, 21, 32, 64, 80] {
                 for shift in [0, 1, 4] {

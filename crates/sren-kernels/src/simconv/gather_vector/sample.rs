@@ -1,6 +1,7 @@
 //! One sample: the weighted sum of its pixels, and its adjoint.
 //!
-//! All functions are `inline(always)` and so become part of a function that has the instructions.
+//! All functions are `inline(always)`, so that they are compiled with the target features of their
+//! callers.
 
 #![allow(clippy::needless_range_loop, reason = "iterators on vectors are not compiled for AVX2")]
 
@@ -8,12 +9,12 @@ use crate::simconv::runs::Sample;
 use crate::simconv::tile::LANES;
 use crate::simconv::vector::{HALF, Vector};
 
-/// [`blend`] of `CHANNELS` values, one after the other, to the same last bit.
+/// [`interpolate`] of `CHANNELS` values without vectors, equal bit by bit.
 ///
 /// # Safety
-/// As [`blend`].
+/// As [`interpolate`].
 #[inline(always)]
-pub(super) unsafe fn blend_narrow<const CHANNELS: usize, const USED: usize>(
+pub(super) unsafe fn interpolate_narrow<const CHANNELS: usize, const USED: usize>(
     out: *mut f32,
     input: *const f32,
     sample: Sample<1>,
@@ -41,9 +42,9 @@ pub(super) unsafe fn blend_narrow<const CHANNELS: usize, const USED: usize>(
 /// `[BLOCKS, channels]`.
 ///
 /// # Safety
-/// The vector's instructions are there, `out` has room, and the sample's pixels lie in `input`.
+/// The vector's instructions are available, `out` has room, and the sample's pixels lie in `input`.
 #[inline(always)]
-pub(super) unsafe fn blend<
+pub(super) unsafe fn interpolate<
     V: Vector,
     const BLOCKS: usize,
     const USED: usize,
@@ -63,31 +64,31 @@ pub(super) unsafe fn blend<
         for corner in 0..USED {
             from[corner] = first.add(sample.corners[corner] * channels);
             for block in 0..BLOCKS {
-                weight[block][corner] = V::every(*sample.weight[block].add(corner * LANES));
+                weight[block][corner] = V::splat(*sample.weight[block].add(corner * LANES));
             }
         }
         let mut i = 0;
         if SHIFTED {
             i = V::WIDTH - HALF;
-            blend_part::<V, BLOCKS, USED, ADD>(out, from, channels, weight, 0, i);
+            interpolate_part::<V, BLOCKS, USED, ADD>(out, from, channels, weight, 0, i);
         }
         while i + V::WIDTH <= channels {
-            blend_part::<V, BLOCKS, USED, ADD>(out, from, channels, weight, i, V::WIDTH);
+            interpolate_part::<V, BLOCKS, USED, ADD>(out, from, channels, weight, i, V::WIDTH);
             i += V::WIDTH;
         }
         if i < channels {
             let rest = if SHIFTED { HALF } else { channels - i };
-            blend_part::<V, BLOCKS, USED, ADD>(out, from, channels, weight, i, rest);
+            interpolate_part::<V, BLOCKS, USED, ADD>(out, from, channels, weight, i, rest);
         }
     }
 }
 
-/// Channels `i .. i + count` of [`blend`].
+/// Channels `i .. i + count` of [`interpolate`].
 ///
 /// # Safety
-/// As [`blend`], whose sources and weights these are.
+/// As [`interpolate`], whose sources and weights these are.
 #[inline(always)]
-unsafe fn blend_part<V: Vector, const BLOCKS: usize, const USED: usize, const ADD: bool>(
+unsafe fn interpolate_part<V: Vector, const BLOCKS: usize, const USED: usize, const ADD: bool>(
     out: *mut f32,
     from: [*const f32; USED],
     channels: usize,
@@ -103,25 +104,25 @@ unsafe fn blend_part<V: Vector, const BLOCKS: usize, const USED: usize, const AD
         }
         for block in 0..BLOCKS {
             let out = out.add(block * channels + i);
-            let mut sum = weight[block][0].times(values[0]);
+            let mut sum = weight[block][0].mul(values[0]);
             if ADD {
-                sum = sum.plus(V::load(out, count));
+                sum = sum.add(V::load(out, count));
             }
             for corner in 1..USED {
-                sum = weight[block][corner].times_plus(values[corner], sum);
+                sum = weight[block][corner].mul_add(values[corner], sum);
             }
             sum.store(out, count);
         }
     }
 }
 
-/// [`spread`] of `patch` `[channels]`, then [`blend`] in its place. Weights are read once, and reading
-/// pixels and writing others take turns.
+/// [`scatter_sample`] of `patch` `[channels]`, then [`interpolate`] into it. Weights are read once, and
+/// reads and writes of pixels are interleaved.
 ///
 /// # Safety
 /// As both.
 #[inline(always)]
-pub(super) unsafe fn swap<V: Vector, const USED: usize>(
+pub(super) unsafe fn exchange_sample<V: Vector, const USED: usize>(
     zero: *mut f32,
     patch: *mut f32,
     input: *const f32,
@@ -138,25 +139,25 @@ pub(super) unsafe fn swap<V: Vector, const USED: usize>(
             let distance = sample.corners[corner] * channels;
             from[corner] = input.add(first).add(distance);
             to[corner] = zero.wrapping_add(first).add(distance);
-            weight[corner] = V::every(*sample.weight[0].add(corner * LANES));
+            weight[corner] = V::splat(*sample.weight[0].add(corner * LANES));
         }
         let mut i = 0;
         while i + V::WIDTH <= channels {
-            swap_part(to, patch, from, weight, i, V::WIDTH);
+            exchange_part(to, patch, from, weight, i, V::WIDTH);
             i += V::WIDTH;
         }
         if i < channels {
-            swap_part(to, patch, from, weight, i, channels - i);
+            exchange_part(to, patch, from, weight, i, channels - i);
         }
     }
 }
 
-/// Channels `i .. i + count` of [`swap`].
+/// Channels `i .. i + count` of [`exchange_sample`].
 ///
 /// # Safety
-/// As [`swap`], whose places and weights these are.
+/// As [`exchange_sample`], whose pixels and weights these are.
 #[inline(always)]
-unsafe fn swap_part<V: Vector, const USED: usize>(
+unsafe fn exchange_part<V: Vector, const USED: usize>(
     to: [*mut f32; USED],
     patch: *mut f32,
     from: [*const f32; USED],
@@ -167,26 +168,26 @@ unsafe fn swap_part<V: Vector, const USED: usize>(
     // SAFETY: by this function's contract.
     unsafe {
         let value = V::load(patch.add(i), count);
-        let mut sum = weight[0].times(V::load(from[0].add(i), count));
+        let mut sum = weight[0].mul(V::load(from[0].add(i), count));
         for corner in 1..USED {
-            sum = weight[corner].times_plus(V::load(from[corner].add(i), count), sum);
+            sum = weight[corner].mul_add(V::load(from[corner].add(i), count), sum);
         }
         sum.store(patch.add(i), count);
         for corner in 0..USED {
             let to = to[corner].add(i);
-            weight[corner].times_plus(value, V::load(to, count)).store(to, count);
+            weight[corner].mul_add(value, V::load(to, count)).store(to, count);
         }
     }
 }
 
-/// The adjoint of [`blend`]: adds the gradients at `from` `[BLOCKS, channels]` to the pixels.
-/// Corners may be the same pixel: each is read after the one before was written.
+/// The adjoint of [`interpolate`]: adds the gradients at `from` `[BLOCKS, channels]` to the pixels.
+/// Corners may be the same pixel: each is read after the previous one is written.
 ///
 /// # Safety
-/// The vector's instructions are there, `from` can be read, and the sample's pixels, counted from
-/// `zero`, can be written.
+/// The vector's instructions are available, `from` can be read, and the sample's pixels, counted from
+/// `zero`, are writable.
 #[inline(always)]
-pub(super) unsafe fn spread<
+pub(super) unsafe fn scatter_sample<
     V: Vector,
     const BLOCKS: usize,
     const USED: usize,
@@ -205,31 +206,31 @@ pub(super) unsafe fn spread<
         for corner in 0..USED {
             to[corner] = first.add(sample.corners[corner] * channels);
             for block in 0..BLOCKS {
-                weight[corner][block] = V::every(*sample.weight[block].add(corner * LANES));
+                weight[corner][block] = V::splat(*sample.weight[block].add(corner * LANES));
             }
         }
         let mut i = 0;
         if SHIFTED {
             i = V::WIDTH - HALF;
-            spread_part::<V, BLOCKS, USED>(to, from, channels, weight, 0, i);
+            scatter_part::<V, BLOCKS, USED>(to, from, channels, weight, 0, i);
         }
         while i + V::WIDTH <= channels {
-            spread_part::<V, BLOCKS, USED>(to, from, channels, weight, i, V::WIDTH);
+            scatter_part::<V, BLOCKS, USED>(to, from, channels, weight, i, V::WIDTH);
             i += V::WIDTH;
         }
         if i < channels {
             let rest = if SHIFTED { HALF } else { channels - i };
-            spread_part::<V, BLOCKS, USED>(to, from, channels, weight, i, rest);
+            scatter_part::<V, BLOCKS, USED>(to, from, channels, weight, i, rest);
         }
     }
 }
 
-/// Channels `i .. i + count` of [`spread`].
+/// Channels `i .. i + count` of [`scatter_sample`].
 ///
 /// # Safety
-/// As [`spread`], whose places and weights these are.
+/// As [`scatter_sample`], whose pixels and weights these are.
 #[inline(always)]
-unsafe fn spread_part<V: Vector, const BLOCKS: usize, const USED: usize>(
+unsafe fn scatter_part<V: Vector, const BLOCKS: usize, const USED: usize>(
     to: [*mut f32; USED],
     from: *const f32,
     channels: usize,
@@ -247,7 +248,7 @@ unsafe fn spread_part<V: Vector, const BLOCKS: usize, const USED: usize>(
             let to = to[corner].add(i);
             let mut sum = V::load(to, count);
             for block in 0..BLOCKS {
-                sum = weight[corner][block].times_plus(value[block], sum);
+                sum = weight[corner][block].mul_add(value[block], sum);
             }
             sum.store(to, count);
         }

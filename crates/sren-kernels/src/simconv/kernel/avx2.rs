@@ -1,4 +1,4 @@
-//! The loops in AVX2.
+//! The loops with AVX2.
 
 #![allow(clippy::needless_range_loop, reason = "iterators on vectors are not compiled for AVX2")]
 
@@ -8,17 +8,17 @@ use super::{Base, COLUMNS, ROWS, Strip, next_block};
 use crate::simconv::positions::Positions;
 
 /// # Safety
-/// As for [`super::multiply_strip`], on a machine with AVX2 and FMA.
+/// As for [`super::multiply_strip`], on a processor with AVX2 and FMA.
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn multiply_strip(strip: Strip) {
     if let Strip { columns: SHALLOW, transposed: false, base: Base::Zero, .. } = strip {
         for s in 0..strip.strips {
-            // SAFETY: passed on.
+            // SAFETY: by this function's contract.
             unsafe { shallow_strip(strip.only(s)) };
         }
         return;
     }
-    // SAFETY: passed on.
+    // SAFETY: by this function's contract.
     unsafe {
         match (strip.transposed, strip.rows) {
             (false, _) => in_blocks::<false, false>(strip),
@@ -37,7 +37,7 @@ unsafe fn in_blocks<const TRANSPOSED: bool, const LISTED: bool>(strip: Strip) {
     while let Some(rows) = next_block(row, strip.to.len(), ROWS) {
         let strip = strip.slice(row, row + rows);
         row += rows;
-        // SAFETY: passed on.
+        // SAFETY: by this function's contract.
         unsafe {
             match rows {
                 1 => block::<1, TRANSPOSED, LISTED>(strip),
@@ -51,20 +51,19 @@ unsafe fn in_blocks<const TRANSPOSED: bool, const LISTED: bool>(strip: Strip) {
     }
 }
 
-/// Depth that is worth loops of its own: 16 channels, whose steps are too few to hide what
-/// [`block`] does before and after them.
+/// Depth with separate loops: 16 channels, too few steps to hide the overhead of [`block`].
 const SHALLOW: usize = 16;
 
 /// Rows of a block of such a depth.
 const SHALLOW_ROWS: usize = 4;
 
 /// # Safety
-/// As for [`multiply_strip`], of rows of 16 values, added to nothing.
+/// As for [`multiply_strip`], with rows of 16 values and the base zero.
 #[inline(always)]
 unsafe fn shallow_strip(strip: Strip) {
     let count = strip.to.len();
     for row in (0..count).step_by(SHALLOW_ROWS) {
-        // SAFETY: by this function's contract; rows after the last are this once more.
+        // SAFETY: by this function's contract; rows after the last repeat it.
         unsafe {
             let mut sums = [[_mm256_setzero_ps(); 2]; SHALLOW_ROWS];
             let at = |r: usize| (row + r).min(count - 1);
@@ -72,7 +71,7 @@ unsafe fn shallow_strip(strip: Strip) {
             for r in 0..SHALLOW_ROWS {
                 rows[r] = strip.a.add(strip.rows.get(at(r)) * strip.a_row);
             }
-            // In two loops, as the compiler unrolls short ones only.
+            // Two loops, because the compiler unrolls only short ones.
             for first in (0..SHALLOW).step_by(4) {
                 for d in first..first + 4 {
                     let left = _mm256_loadu_ps(strip.b.add(d * COLUMNS));
@@ -111,7 +110,7 @@ unsafe fn block<const R: usize, const TRANSPOSED: bool, const LISTED: bool>(bloc
                 ends[r] = ends[r].wrapping_add(numbers[r] * block.a_row);
             }
         }
-        // One strip after the other: there are registers for one.
+        // One strip after the other: the registers hold only one.
         for s in 0..block.strips {
             let strip = block.only(s);
             let sums = match TRANSPOSED {
@@ -132,7 +131,7 @@ unsafe fn block<const R: usize, const TRANSPOSED: bool, const LISTED: bool>(bloc
     }
 }
 
-/// Rows are counted from their `ends`, so that the count is also what tells the last step.
+/// Rows are indexed from their `ends`, so that the index reaches 0 after the last step.
 ///
 /// # Safety
 /// As [`block`], not transposed, of one strip.

@@ -1,4 +1,4 @@
-//! The loops in AVX-512.
+//! The loops with AVX-512.
 
 #![allow(clippy::needless_range_loop, reason = "iterators on vectors are not compiled for AVX-512")]
 
@@ -7,14 +7,14 @@ use std::arch::x86_64::*;
 use super::{Base, COLUMNS, Strip, next_block};
 use crate::simconv::positions::Positions;
 
-/// Rows of a full block: as many as there are registers for their addresses.
+/// Rows of a full block: the number of registers for their addresses.
 const ROWS: usize = 12;
 
 /// # Safety
-/// As for [`super::multiply_strip`], on a machine with AVX-512.
+/// As for [`super::multiply_strip`], on a processor with AVX-512.
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn multiply_strip(strip: Strip) {
-    // SAFETY: passed on.
+    // SAFETY: by this function's contract.
     unsafe {
         match (strip.strips, strip.transposed, strip.rows) {
             (1, false, _) => in_blocks::<1, false, false>(strip),
@@ -34,10 +34,9 @@ pub(super) unsafe fn multiply_strip(strip: Strip) {
 unsafe fn in_blocks<const S: usize, const TRANSPOSED: bool, const LISTED: bool>(strip: Strip) {
     let (all, mut row) = (strip.to.len(), 0);
     if S == 1 && TRANSPOSED {
-        // Neighbouring values need one address for all, so that a block may have 16 rows: they are
-        // what a cache line holds.
+        // Neighbouring values share one address, so that a block can have 16 rows: a cache line.
         while row + COLUMNS <= all {
-            // SAFETY: passed on.
+            // SAFETY: by this function's contract.
             unsafe { block::<COLUMNS, 1, true, LISTED>(strip.slice(row, row + COLUMNS)) };
             row += COLUMNS;
         }
@@ -45,7 +44,7 @@ unsafe fn in_blocks<const S: usize, const TRANSPOSED: bool, const LISTED: bool>(
     while let Some(rows) = next_block(row, all, ROWS) {
         let strip = strip.slice(row, row + rows);
         row += rows;
-        // SAFETY: passed on.
+        // SAFETY: by this function's contract.
         unsafe {
             match rows {
                 1 => block::<1, S, TRANSPOSED, LISTED>(strip),
@@ -99,7 +98,7 @@ unsafe fn sums_of_rows<const R: usize, const S: usize>(block: Strip) -> Sums<R, 
     // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [[_mm512_setzero_ps(); S]; R];
-        // Rows are counted from their ends, so that the count is also what tells the last step.
+        // Rows are indexed from their ends, so that the index reaches 0 after the last step.
         let mut ends = [block.a.wrapping_add(block.columns); R];
         let numbers = block.rows.first::<R>();
         for r in 0..R {
@@ -156,7 +155,7 @@ unsafe fn sums_of_columns<const R: usize, const S: usize, const LISTED: bool>(
 /// A row of `S` strips.
 ///
 /// # Safety
-/// It can be read, on a machine with AVX-512.
+/// It is readable, on a processor with AVX-512.
 #[inline(always)]
 unsafe fn right_row<const S: usize>(b: *const f32, strip: usize) -> [__m512; S] {
     // SAFETY: by this function's contract.
@@ -172,7 +171,7 @@ unsafe fn right_row<const S: usize>(b: *const f32, strip: usize) -> [__m512; S] 
 /// Writes, or with `ADD` adds, sums to the rows that begin at `to`.
 ///
 /// # Safety
-/// These can be written, on a machine with AVX-512.
+/// These are writable, on a processor with AVX-512.
 #[inline(always)]
 unsafe fn store<const R: usize, const S: usize, const ADD: bool>(
     sums: Sums<R, S>,

@@ -1,16 +1,16 @@
-//! The innermost loops of every matrix product here: a strip of 16 columns, or two, s = 0 and 1,
+//! The innermost loops of all matrix products: a strip of 16 columns, or two, s = 0 and 1,
 //!
 //! ```text
 //! c[to[r] * c_row + 16 s + j] = base + sum_d left(r, d) * b[s * b_strip + d * b_row + j]
 //! ```
-//! of a matrix `a` in rows of which some are chosen: they are the rows of the left operand,
-//! `left(r, d) = a[rows[r] * a_row + d]`, or, transposed, the steps of its sums,
-//! `left(r, d) = a[d * a_row + r]` for d of `rows`. So this serves the forward product and both
-//! products of the gradients, and panels need no packing.
+//! of selected rows of a matrix `a`. These are the rows of the left operand,
+//! `left(r, d) = a[rows[r] * a_row + d]`, or, transposed, the terms of its sums,
+//! `left(r, d) = a[d * a_row + r]` for d in `rows`. This covers the forward product and both products
+//! of the gradients without packing the panels.
 //!
-//! Blocks of up to 6 rows are held in 12 AVX registers while both operands stream by, blocks of up to
-//! 12 rows of both strips in 24 AVX-512 registers. Every sum is taken in the same order, so that AVX
-//! and AVX-512 give the same to the last bit.
+//! Blocks of up to 6 rows are accumulated in 12 AVX registers, blocks of up to 12 rows of two strips
+//! in 24 AVX-512 registers. Sums are taken in the same order, so that AVX2 and AVX-512 agree bit by
+//! bit.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -25,31 +25,31 @@ pub(super) const ROWS: usize = 6;
 /// Columns of a strip: those of a cache line.
 pub(super) const COLUMNS: usize = crate::simd::LINE;
 
-/// What a product is added to.
+/// The initial value of a product.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
-    /// Nothing.
+    /// Zero.
     Zero,
-    /// What is there.
+    /// The previous content.
     Product,
 }
 
-/// Where the operands of a strip begin and how far their neighbours are.
+/// Pointers to the operands of a strip, and their strides.
 #[derive(Clone, Copy)]
 pub(super) struct Strip<'a> {
     pub(super) a: *const f32,
     pub(super) a_row: usize,
-    /// The rows of `a` that take part,
+    /// The selected rows of `a`.
     pub(super) rows: Positions<'a>,
-    /// and how many values of each.
+    /// Values per row of `a`.
     pub(super) columns: usize,
     pub(super) transposed: bool,
     pub(super) b: *const f32,
-    /// 16, where the left operand is not transposed.
+    /// 16, if the left operand is not transposed.
     pub(super) b_row: usize,
-    /// One or two,
+    /// One or two.
     pub(super) strips: usize,
-    /// the second so far behind the first.
+    /// Distance between the two strips of `b`.
     pub(super) b_strip: usize,
     pub(super) c: *mut f32,
     pub(super) c_row: usize,
@@ -59,7 +59,7 @@ pub(super) struct Strip<'a> {
 }
 
 impl<'a> Strip<'a> {
-    /// The first row of `a` that takes part if all that follow do, or else the list of them.
+    /// The first selected row of `a` if the selection is a range, or else the list.
     #[inline(always)]
     fn first_row(&self) -> (usize, &'a [u32]) {
         match self.rows {
@@ -68,14 +68,14 @@ impl<'a> Strip<'a> {
         }
     }
 
-    /// One of the strips by itself.
+    /// One of the strips.
     #[inline(always)]
     fn only(self, strip: usize) -> Self {
         let b = self.b.wrapping_add(strip * self.b_strip);
         Self { strips: 1, b, c: self.c.wrapping_add(strip * COLUMNS), ..self }
     }
 
-    /// The rows `start..end` of the product by themselves.
+    /// The rows `start..end` of the product.
     #[inline(always)]
     pub(super) fn slice(self, start: usize, end: usize) -> Self {
         let to = self.to.slice(start, end);
@@ -86,7 +86,7 @@ impl<'a> Strip<'a> {
     }
 }
 
-/// Whether two strips are computed together, and not one after the other.
+/// Whether two strips are computed together.
 pub(super) fn takes_two_strips() -> bool {
     #[cfg(target_arch = "x86_64")]
     return crate::simd::has_avx512();
@@ -94,20 +94,20 @@ pub(super) fn takes_two_strips() -> bool {
     false
 }
 
-/// Computes a strip, or two, in the best version for this machine.
+/// Computes a strip, or two, with the best instructions of this processor.
 ///
 /// # Safety
-/// All places that the formula above names must be inside their slices, and those of `c` overlap none
-/// of the others.
+/// All elements of the formula above must be inside their allocations, and those of `c` must not
+/// overlap `a` and `b`.
 pub(super) unsafe fn multiply_strip(strip: Strip) {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx512() {
-        // SAFETY: by this function's contract, and AVX-512 is there.
+        // SAFETY: by this function's contract, and AVX-512 is available.
         return unsafe { avx512::multiply_strip(strip) };
     }
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
-        // SAFETY: by this function's contract, and AVX2 and FMA are there.
+        // SAFETY: by this function's contract, and AVX2 and FMA are available.
         return unsafe { avx2::multiply_strip(strip) };
     }
     for index in 0..strip.strips {
@@ -116,8 +116,8 @@ pub(super) unsafe fn multiply_strip(strip: Strip) {
     }
 }
 
-/// Rows of the block after `done` of `rows` rows, at most `most`, the last two alike: two blocks of 4
-/// keep the arithmetic busier than one of 6 and one of 2.
+/// Rows of the block after `done` of `rows` rows, at most `most`. The last two blocks are of equal
+/// size: two blocks of 4 are faster than one of 6 and one of 2.
 #[inline(always)]
 fn next_block(done: usize, rows: usize, most: usize) -> Option<usize> {
     match rows - done {
@@ -135,7 +135,7 @@ unsafe fn portable_strip(strip: Strip) {
     while let Some(rows) = next_block(row, strip.to.len(), ROWS) {
         let strip = strip.slice(row, row + rows);
         row += rows;
-        // SAFETY: passed on.
+        // SAFETY: by this function's contract.
         unsafe {
             match rows {
                 1 => portable::<1>(strip),
@@ -183,7 +183,7 @@ unsafe fn portable<const R: usize>(block: Strip) {
 mod tests {
     use super::*;
 
-    /// The product of two strips in the given version, of all rows of the left operand or of some.
+    /// The product of two strips by the given version, with all rows of the left operand or some.
     fn product(
         [rows, depth]: [usize; 2],
         transposed: bool,
@@ -222,34 +222,38 @@ mod tests {
     }
 
     #[test]
-    fn all_versions_give_the_same() {
+    fn all_instruction_sets_agree() {
+        if !crate::simd::has_avx2() {
+            println!("skipped: AVX2 is not available");
+            return;
+        }
+        if !crate::simd::has_avx512() {
+            println!("AVX-512 skipped: it is not available");
+        }
         let sizes = [[1, 1], [5, 16], [6, 16], [11, 7], [12, 40], [25, 16], [40, 300]];
         let cases = sizes.into_iter().flat_map(|size| (0..8).map(move |case| (size, case)));
         for (size, case) in cases {
             let base = if case & 1 > 0 { Base::Product } else { Base::Zero };
             let (transposed, listed) = (case & 2 > 0, case & 4 > 0);
             let product = |version: fn(Strip)| product(size, transposed, listed, base, version);
-            // Operands are as large as their strips say, each its own: all of these are sound.
+            // Operands are as large as their strips and separate: all of these calls are sound.
             let portable = product(|strip| {
                 for strip in [strip.only(0), strip.only(1)] {
                     // SAFETY: see above.
                     unsafe { portable_strip(strip) };
                 }
             });
-            if !crate::simd::has_avx2() {
-                continue;
-            }
-            // SAFETY: see above; AVX2 is there.
+            // SAFETY: see above; AVX2 is available.
             let narrow = product(|strip| unsafe { avx2::multiply_strip(strip) });
             let far = |a: f32, b: f32| (a - b).abs() > 1e-3;
             assert!(!portable.iter().zip(&narrow).any(|(a, b)| far(*a, *b)), "{size:?} {case}");
             if crate::simd::has_avx512() {
-                // SAFETY: see above; AVX-512 is there.
+                // SAFETY: see above; AVX-512 is available.
                 let wide = product(|strip| unsafe { avx512::multiply_strip(strip) });
                 assert_eq!(narrow, wide, "{size:?} {case}");
                 let one_by_one = product(|strip| {
                     for strip in [strip.only(0), strip.only(1)] {
-                        // SAFETY: see above; AVX-512 is there.
+                        // SAFETY: see above; AVX-512 is available.
                         unsafe { avx512::multiply_strip(strip) }
                     }
                 });

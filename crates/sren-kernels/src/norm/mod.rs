@@ -1,18 +1,35 @@
-//! Batch norm on channels-last rows, with what usually follows it fused in:
+//! Batch norm on channels-last rows, fused with the operations that usually follow it:
 //!
 //! ```text
 //! out = gate relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual)
 //! ```
-//! `gate`, `relu` and `residual` are options. With a list of active rows, mean and variance are
-//! those of the active rows and all other rows of the output and of the gradients are exactly zero.
+//! `gate`, `relu` and `residual` are optional. With a list of active rows, mean and variance are
+//! those of the active rows, and all other rows of the output and of the gradients are exactly zero.
 
-use rayon::prelude::*;
+mod rows;
 
-use crate::buffer::in_blocks;
+use self::rows::{Rows, fold};
 use crate::error::{KernelError, Result};
-use crate::simconv::check_len;
+use crate::length::{check_channels, check_len};
 
 /// A checked batch norm over `channels` channels.
+///
+/// ```
+/// use sren_kernels::norm::{Affine, BatchNorm, Mask};
+///
+/// # fn main() -> sren_kernels::Result<()> {
+/// let norm = BatchNorm::new(1, 1e-5, false)?;
+/// let x = [1.0, 3.0, 100.0];
+/// // The last row is not active: it has no part in the statistics, and its output is zero.
+/// let mask = Mask { active: Some(&[0, 1]), gate: None };
+/// let statistics = norm.statistics(&x, mask.active)?;
+/// assert_eq!((statistics.mean[0], statistics.variance[0]), (2.0, 1.0));
+/// let affine = Affine { gamma: &[1.0], beta: &[0.0] };
+/// let y = norm.forward(&x, affine, &statistics, None, mask)?;
+/// assert!((y[0] + 1.0).abs() < 1e-4 && (y[1] - 1.0).abs() < 1e-4 && y[2] == 0.0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchNorm {
     channels: usize,
@@ -27,11 +44,11 @@ pub struct Statistics {
     pub mean: Vec<f32>,
     /// Variance of each channel, the sum of squares divided by `count`.
     pub variance: Vec<f32>,
-    /// Number of rows these are over.
+    /// Number of rows.
     pub count: usize,
 }
 
-/// What [`BatchNorm::backward`] gives back.
+/// The gradients of [`BatchNorm::backward`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct NormGradients {
     /// `[rows, channels]`.
@@ -40,7 +57,7 @@ pub struct NormGradients {
     pub gamma: Vec<f32>,
     /// `[channels]`.
     pub beta: Vec<f32>,
-    /// `[rows, channels]`, if it was asked for.
+    /// `[rows, channels]`, if requested.
     pub residual: Option<Vec<f32>>,
 }
 
@@ -53,18 +70,18 @@ pub struct Affine<'a> {
     pub beta: &'a [f32],
 }
 
-/// Which rows count, and how much.
+/// Active rows and their gates.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mask<'a> {
-    /// The rows that count, ascending; without a list, all.
+    /// The active rows, ascending; all, if `None`.
     pub active: Option<&'a [u32]>,
     /// Factor of each row of the output, `[rows]`, 0 or greater.
     pub gate: Option<&'a [f32]>,
 }
 
 impl Statistics {
-    /// Moves running averages towards these statistics by `momentum`: the mean, and the variance
-    /// with the sum of squares divided by `count - 1`. Without any row nothing moves.
+    /// Updates running averages with these statistics by `momentum`: the mean, and the unbiased
+    /// variance (sum of squares over `count - 1`). Without rows nothing changes.
     pub fn update_running(
         &self,
         running_mean: &mut [f32],
@@ -88,15 +105,10 @@ impl Statistics {
     }
 }
 
-/// Rows that one task of a reduction sums: fixed, so that sums do not depend on threads.
-const BLOCK_ROWS: usize = 1024;
-
 impl BatchNorm {
-    /// A batch norm; `epsilon` is added to the variance, `relu` fuses the activation in.
+    /// A batch norm; `epsilon` is added to the variance, `relu` fuses the activation.
     pub fn new(channels: usize, epsilon: f32, relu: bool) -> Result<Self> {
-        if channels == 0 {
-            return Err(KernelError::invalid("BatchNorm", "at least 1 channel", "0"));
-        }
+        check_channels("BatchNorm", channels)?;
         if !(epsilon.is_finite() && epsilon > 0.0) {
             let got = epsilon.to_string();
             return Err(KernelError::invalid("BatchNorm", "a finite epsilon > 0", got));
@@ -125,7 +137,7 @@ impl BatchNorm {
                 square[i] += d * d;
             }
         });
-        let [sum, square] = sums.map(|sum| folded(sum, c));
+        let [sum, square] = sums.map(|sum| fold(sum, c));
         let n = count as f64;
         let mean = (0..c).map(|i| (first[i] as f64 + sum[i] / n) as f32).collect();
         let variance =
@@ -155,12 +167,12 @@ impl BatchNorm {
         let shift: Vec<f32> =
             (0..c).map(|i| affine.beta[i] - scale[i] * statistics.mean[i]).collect();
         let floor = if self.relu { 0.0 } else { f32::NEG_INFINITY };
-        // Unlike `max`, lets not-a-number through: a diverged training shall be seen.
+        // Unlike `max`, this propagates NaN, so that a diverged training is visible.
         let clip = |value: f32| if value < floor { floor } else { value };
         let (wide, rows) = if mask.gate.is_some() { (c, rows) } else { rows.widened(c) };
         let (scale, shift) = (scale.repeat(wide / c), shift.repeat(wide / c));
         let output = rows.build(wide, |row, out| {
-            // Slices of one length: the loops need no checks and become vectors.
+            // Slices of equal length: the loops vectorise without bounds checks.
             let (scale, shift) = (&scale[..wide], &shift[..wide]);
             let (x, out) = (&x[row * wide..][..wide], &mut out[..wide]);
             let gate = mask.gate.map_or(1.0, |gate| gate[row]);
@@ -182,8 +194,8 @@ impl BatchNorm {
     }
 
     /// The gradients of training-mode [`forward`](Self::forward), where `statistics` are those of
-    /// `x` itself. `output` is what it gave (read for the ReLU only); `need_residual` asks for the
-    /// gradient by the residual.
+    /// `x`. `output` is its result (used for the ReLU only); `need_residual` requests the gradient
+    /// with respect to the residual.
     #[allow(clippy::too_many_arguments)]
     pub fn backward(
         &self,
@@ -212,7 +224,7 @@ impl BatchNorm {
         let c = self.channels;
         let total = rows.count().max(1) as f64;
         let (wide, rows) = if mask.gate.is_some() { (c, rows) } else { rows.widened(c) };
-        // First the gradient that gate and ReLU let through, which is that of the residual too.
+        // First the gradient behind gate and ReLU, which is also that of the residual.
         let mut input = rows.build(wide, |row, out| {
             let (g, out) = (&grad_output[row * wide..][..wide], &mut out[..wide]);
             let gate = mask.gate.map_or(1.0, |gate| gate[row]);
@@ -240,7 +252,7 @@ impl BatchNorm {
                 centred[i] += g[i] * (x[i] - mean[i]);
             }
         });
-        let [beta, centred] = sums.map(|sum| folded(sum, c));
+        let [beta, centred] = sums.map(|sum| fold(sum, c));
         let inverse = self.inverse_deviation(statistics);
         let gamma: Vec<f32> = (0..c).map(|i| (centred[i] * inverse[i] as f64) as f32).collect();
         // dx = gamma / sigma (g - mean(g) - (x - mean) / sigma^2 mean(g (x - mean)))
@@ -310,112 +322,5 @@ impl BatchNorm {
         check_len(operation, "beta", affine.beta, self.channels)?;
         check_len(operation, "mean", &statistics.mean, self.channels)?;
         check_len(operation, "variance", &statistics.variance, self.channels)
-    }
-}
-
-/// The rows that count: all, or those listed.
-#[derive(Clone, Copy)]
-struct Rows<'a> {
-    total: usize,
-    active: Option<&'a [u32]>,
-}
-
-/// Sums over wide rows to sums of each channel.
-fn folded(wide: Vec<f64>, channels: usize) -> Vec<f64> {
-    let mut sums = vec![0.0; channels];
-    for part in wide.chunks_exact(channels) {
-        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-    }
-    sums
-}
-
-impl Rows<'_> {
-    /// Several rows of few channels taken for one, where all count, and the length of such a row:
-    /// long loops are worth more than short ones.
-    fn widened(self, channels: usize) -> (usize, Self) {
-        const WIDE: usize = 64;
-        let fits = |factor: &usize| factor * channels <= WIDE && self.total.is_multiple_of(*factor);
-        let factor = match self.active {
-            None => [32, 16, 8, 4, 2].into_iter().find(fits).unwrap_or(1),
-            Some(_) => 1,
-        };
-        (channels * factor, Self { total: self.total / factor, ..self })
-    }
-
-    fn count(&self) -> usize {
-        self.active.map_or(self.total, <[u32]>::len)
-    }
-
-    fn get(&self, index: usize) -> usize {
-        self.active.map_or(index, |list| list[index] as usize)
-    }
-
-    /// Two sums a channel over all rows: f32 within a block, f64 over the blocks in their order.
-    fn reduce(
-        &self,
-        channels: usize,
-        add: impl Fn(usize, [&mut [f32]; 2]) + Sync,
-    ) -> [Vec<f64>; 2] {
-        let blocks: Vec<[Vec<f32>; 2]> = (0..self.count().div_ceil(BLOCK_ROWS))
-            .into_par_iter()
-            .map(|block| {
-                let (mut a, mut b) = (vec![0.0; channels], vec![0.0; channels]);
-                let end = self.count().min((block + 1) * BLOCK_ROWS);
-                for index in block * BLOCK_ROWS..end {
-                    add(self.get(index), [&mut a, &mut b]);
-                }
-                [a, b]
-            })
-            .collect();
-        let mut sums = [vec![0.0; channels], vec![0.0; channels]];
-        for block in &blocks {
-            for (sum, part) in sums.iter_mut().zip(block) {
-                sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part as f64);
-            }
-        }
-        sums
-    }
-
-    /// Writes the rows that count; `values` is `[total, channels]`.
-    fn for_each_mut(
-        &self,
-        values: &mut [f32],
-        channels: usize,
-        write: impl Fn(usize, &mut [f32]) + Sync,
-    ) {
-        let blocks = values.par_chunks_mut(BLOCK_ROWS * channels).enumerate();
-        blocks.for_each(|(block, values)| self.write_block(block, values, channels, &write));
-    }
-
-    /// New values `[total, channels]`: the rows that count written, the others zero.
-    fn build(&self, channels: usize, write: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
-        in_blocks(self.total * channels, BLOCK_ROWS * channels, |block, values| {
-            self.write_block(block, values, channels, &write);
-        })
-    }
-
-    fn write_block(
-        &self,
-        block: usize,
-        values: &mut [f32],
-        channels: usize,
-        write: &impl Fn(usize, &mut [f32]),
-    ) {
-        let first = block * BLOCK_ROWS;
-        match self.active {
-            None => {
-                for (index, row) in values.chunks_exact_mut(channels).enumerate() {
-                    write(first + index, row);
-                }
-            }
-            Some(list) => {
-                let start = list.partition_point(|&row| (row as usize) < first);
-                let end = list.partition_point(|&row| (row as usize) < first + BLOCK_ROWS);
-                for &row in &list[start..end] {
-                    let at = (row as usize - first) * channels;
-                    write(row as usize, &mut values[at..][..channels]);
-                }
-            }
-        }
     }
 }

@@ -1,19 +1,19 @@
-//! Where the positions of a tile lie and how their frames are turned, in lanes.
+//! Locations and frames of the positions of a tile, in lanes.
 
 use super::positions::Positions;
 use super::tile::LANES;
 use crate::taps::TapTable;
 
-/// A value for each position.
+/// A value per position.
 pub(super) type Lane = [f32; LANES];
 
-/// Where the positions lie on the input grid: whole cells (integers held as floats) and the rest,
-/// and the pixel of the batch that the position's image begins with.
-pub(super) struct Places {
+/// Coordinates of the positions on the input grid, as integer cells (stored as floats) and fractions,
+/// and the first pixel of the position's image in the batch.
+pub(super) struct Locations {
     pub(super) x_cell: Lane,
-    pub(super) x_rest: Lane,
+    pub(super) x_fraction: Lane,
     pub(super) y_cell: Lane,
-    pub(super) y_rest: Lane,
+    pub(super) y_fraction: Lane,
     pub(super) first_pixel: [u32; LANES],
 }
 
@@ -27,11 +27,11 @@ pub(super) struct Frames {
     pub(super) weight: Lane,
 }
 
-impl Default for Places {
+impl Default for Locations {
     fn default() -> Self {
         let zero = [0.0; LANES];
         let first_pixel = [0; LANES];
-        Self { x_cell: zero, x_rest: zero, y_cell: zero, y_rest: zero, first_pixel }
+        Self { x_cell: zero, x_fraction: zero, y_cell: zero, y_fraction: zero, first_pixel }
     }
 }
 
@@ -42,9 +42,9 @@ impl Default for Frames {
     }
 }
 
-impl Places {
-    /// Reads where `positions` lie.
-    pub(super) fn read(&mut self, taps: &TapTable, positions: Positions) {
+impl Locations {
+    /// Loads the locations of `positions`.
+    pub(super) fn load(&mut self, taps: &TapTable, positions: Positions) {
         let (columns, rows) = (taps.columns(), taps.rows());
         let (area, width) = (taps.output_grid().len(), taps.output_grid().width);
         let pixels = taps.input_grid().len();
@@ -53,16 +53,16 @@ impl Places {
             let position = positions.get(lane);
             let (image, cell) = (position / area, position % area);
             let (column, row) = (cell % width, cell / width);
-            // What follows in the same row of the grid.
+            // The positions that follow in the same row of the grid.
             let count = match positions {
                 Positions::Range(_, end) => (width - column).min(end - position),
                 Positions::List(_) => 1,
             };
             let (lanes, from) = (lane..lane + count, column..column + count);
             self.x_cell[lanes.clone()].copy_from_slice(&columns.cell[from.clone()]);
-            self.x_rest[lanes.clone()].copy_from_slice(&columns.rest[from]);
+            self.x_fraction[lanes.clone()].copy_from_slice(&columns.fraction[from]);
             self.y_cell[lanes.clone()].fill(rows.cell[row]);
-            self.y_rest[lanes.clone()].fill(rows.rest[row]);
+            self.y_fraction[lanes.clone()].fill(rows.fraction[row]);
             self.first_pixel[lanes].fill((image * pixels) as u32);
             lane += count;
         }
@@ -70,8 +70,8 @@ impl Places {
 }
 
 impl Frames {
-    /// Reads how the frames of `positions` are turned in one of their poses.
-    pub(super) fn read(&mut self, taps: &TapTable, positions: Positions, pose: usize) {
+    /// Loads the frames of `positions` in one of their poses.
+    pub(super) fn load(&mut self, taps: &TapTable, positions: Positions, pose: usize) {
         let frames = taps.frames();
         let each: [(&mut Lane, &[f32]); 4] = [
             (&mut self.cos, &frames.cos),

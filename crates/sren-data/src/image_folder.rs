@@ -100,14 +100,35 @@ impl ImageFolder {
         &self.classes
     }
 
+    fn files(&self, split: Split) -> &[(PathBuf, u32)] {
+        match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        }
+    }
+
+    /// Number of files of `split`.
+    pub fn file_count(&self, split: Split) -> usize {
+        self.files(split).len()
+    }
+
     /// Reads the images of `split`, each brought to `side` x `side` in colour, on a canvas of
     /// `canvas` pixels a side. At most `budget` bytes are kept in memory.
     pub fn load(&self, split: Split, side: usize, canvas: usize, budget: usize) -> Result<Loaded> {
+        self.load_with(split, side, canvas, budget, &|_| ())
+    }
+
+    /// As [`Self::load`]; `progress` is called with the number of files read since its last call.
+    pub fn load_with(
+        &self,
+        split: Split,
+        side: usize,
+        canvas: usize,
+        budget: usize,
+        progress: &dyn Fn(usize),
+    ) -> Result<Loaded> {
         let fit = Letterbox { side, channels: 3, mean_colour: true };
-        let files = match split {
-            Split::Train => &self.train,
-            Split::Test => &self.test,
-        };
+        let files = self.files(split);
         let bytes = side * side * 3;
         let keep = budget / bytes.max(1);
         let (mut pixels, mut labels, mut rest) = (Vec::new(), Vec::new(), Vec::new());
@@ -134,6 +155,7 @@ impl ImageFolder {
                     Err(error) => broken.push(error),
                 }
             }
+            progress(files.len());
         }
         if broken.len() * BROKEN_SHARE > files.len() {
             let first = broken.first().map_or(String::new(), |e| format!(", the first: {e}"));

@@ -8,6 +8,7 @@ use sren_data::Dataset;
 
 use crate::error::{LabError, Result};
 use crate::evaluation::{Accuracy, inference_device};
+use crate::progress::Task;
 
 /// Images at a time: so few that their largest tensors are kept for the next ones when they are freed.
 pub(crate) const BATCH: usize = 32;
@@ -69,6 +70,7 @@ pub fn confusion(
 ) -> Result<Confusion> {
     let device = inference_device();
     let mut found = Confusion::new(images.classes().len());
+    let task = Task::new("evaluating", indices.len());
     for indices in indices.chunks(BATCH) {
         let batch = images.batch(indices, &transform)?;
         let input = Tensor::from_data(TensorData::new(batch.images, batch.shape), &device);
@@ -76,6 +78,7 @@ pub fn confusion(
         for (told, label) in told.iter::<i64>().zip(&batch.labels) {
             found.count(*label as usize, usize::try_from(told).unwrap_or(usize::MAX))?;
         }
+        task.advance(indices.len());
     }
     Ok(found)
 }

@@ -18,6 +18,7 @@ use sren::{
 };
 
 use crate::error::Result;
+use crate::progress::Task;
 
 /// A pose follows the image if its angle is right within this many degrees
 const ANGLE_TOLERANCE_DEG: f64 = 10.0;
@@ -111,10 +112,12 @@ pub fn lemma(
     subjects: &[LemmaSubject],
     protocol: &LemmaProtocol,
 ) -> Result<Lemma> {
+    let task = Task::new("measuring pose equivariance", subjects.len());
     let trials: Vec<Vec<Trial>> = subjects
         .par_iter()
         .enumerate()
         .map(|(i, subject)| trials(estimator, subject, protocol, i as u64))
+        .inspect(|_| task.advance(1))
         .collect::<Result<_>>()?;
     Ok(summary(&trials.concat()))
 }

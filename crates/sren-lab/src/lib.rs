@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod equivariance;
 pub mod plot;
+pub mod progress;
 pub mod report;
 pub mod threads;
 pub mod training;
@@ -23,6 +24,7 @@ mod pose_picture;
 mod prediction;
 mod stability;
 mod table;
+mod text_table;
 
 pub use allocation::{LineAllocator, keep_freed_memory};
 pub use artifact::atomic_write;
@@ -41,3 +43,4 @@ pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
 pub use prediction::{ClassProbability, Prediction, Predictor};
 pub use stability::{Stability, StabilityPoint, angle_chart, scale_chart, stability};
 pub use table::{TableRow, table_text};
+pub use text_table::TextTable;

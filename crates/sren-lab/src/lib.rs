@@ -8,7 +8,6 @@ pub mod report;
 pub mod threads;
 pub mod training;
 
-mod allocation;
 mod artifact;
 mod canvas;
 mod confusion;
@@ -26,7 +25,6 @@ mod stability;
 mod table;
 mod text_table;
 
-pub use allocation::{LineAllocator, keep_freed_memory};
 pub use artifact::atomic_write;
 pub use confusion::{Confusion, confusion};
 pub use dominant_pose::DominantPose;

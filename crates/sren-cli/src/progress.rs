@@ -1,6 +1,6 @@
 //! Progress on standard error: a bar on a terminal, a line every few seconds elsewhere.
 
-use std::sync::{LazyLock, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,19 +10,18 @@ use sren_lab::{LabError, interrupt_flag};
 
 /// Between two lines where standard error is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// A task, and a step of training, whose message holds everything.
+/// How a task is shown, and how a step of training is, whose message holds everything.
 const TASK: &str = "[{bar:20}] {msg}  {pos}/{len}  {eta} left";
 const TRAINING: &str = "[{bar:20}] {msg}";
 
-/// The bar of the process. It is hidden where standard error is no terminal.
-static BAR: LazyLock<ProgressBar> = LazyLock::new(ProgressBar::no_length);
-static SHOWN: Mutex<Option<Shown>> = Mutex::new(None);
+static SHOWN: Mutex<Shown> = Mutex::new(Shown { bar: None, line: None });
 
 /// What is shown now.
 struct Shown {
-    task: String,
-    begin: Instant,
-    line: Instant,
+    /// The task and its bar, which draws nothing where standard error is no terminal.
+    bar: Option<(String, ProgressBar)>,
+    /// When the last line was printed, or work began.
+    line: Option<Instant>,
 }
 
 struct Display;
@@ -34,8 +33,8 @@ pub(crate) fn install() {
 
 impl Observer for Display {
     fn update(&self, task: &str, done: usize, total: usize) {
-        show(task, TASK, [done, total], |begin| {
-            let left = begin.elapsed().as_secs_f64() * (total - done) as f64 / done.max(1) as f64;
+        show(task, TASK, task, [done, total], |bar| {
+            let left = bar.elapsed().as_secs_f64() * (total - done) as f64 / done.max(1) as f64;
             format!("{task}: {done}/{total}, {} left", clock(left))
         });
     }
@@ -49,7 +48,6 @@ impl Observer for Display {
 pub(crate) fn train(run: &mut Trainer) -> Result<Outcome, LabError> {
     let outcome = run.run(interrupt_flag(), &mut |event| match event {
         Event::Step { epoch, step, loss, accuracy, images_per_second, seconds_left } => {
-            let done = (epoch[0] - 1) * step[1] + step[0];
             let line = format!(
                 "epoch {}/{} step {}/{}  loss {loss:.4}  accuracy {accuracy:.2} %  \
                  {images_per_second:.0} images/s  {} left",
@@ -59,10 +57,11 @@ pub(crate) fn train(run: &mut Trainer) -> Result<Outcome, LabError> {
                 step[1],
                 clock(seconds_left),
             );
-            BAR.set_message(line.clone());
-            show("training", TRAINING, [done, epoch[1] * step[1]], |_| line);
+            let done = [(epoch[0] - 1) * step[1] + step[0], epoch[1] * step[1]];
+            show("training", TRAINING, &line, done, |_| line.clone());
         }
-        Event::Epoch(metrics) => BAR.suspend(|| {
+        Event::Epoch(metrics) => {
+            clear();
             eprintln!(
                 "epoch {}: loss {:.4}  accuracy {:.2} %  validation {:.2} %  {:.0} images/s",
                 metrics.epoch,
@@ -71,7 +70,7 @@ pub(crate) fn train(run: &mut Trainer) -> Result<Outcome, LabError> {
                 metrics.validation_accuracy,
                 metrics.images_per_second,
             );
-        }),
+        }
     });
     clear();
     outcome
@@ -81,40 +80,41 @@ pub(crate) fn train(run: &mut Trainer) -> Result<Outcome, LabError> {
 fn show(
     task: &str,
     template: &str,
+    message: &str,
     [done, total]: [usize; 2],
-    line: impl FnOnce(Instant) -> String,
+    line: impl FnOnce(&ProgressBar) -> String,
 ) {
     let Ok(mut shown) = SHOWN.lock() else { return };
-    if shown.as_ref().is_none_or(|shown| shown.task != task) {
-        let begin = Instant::now();
-        BAR.reset();
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            BAR.set_style(style.progress_chars("#-"));
+    if shown.bar.as_ref().is_none_or(|(name, _)| name != task) {
+        if let Some((_, bar)) = shown.bar.take() {
+            bar.finish_and_clear();
         }
-        if template == TASK {
-            BAR.set_message(task.to_string());
-        }
-        // Training is interrupted by validation and its lines go on.
-        let line = shown.as_ref().map_or(begin, |shown| shown.line);
-        *shown = Some(Shown { task: task.into(), begin, line });
+        let style = ProgressStyle::with_template(template);
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("#-");
+        let bar = ProgressBar::new(total as u64).with_style(style);
+        shown.bar = Some((task.into(), bar));
     }
-    BAR.set_length(total as u64);
-    BAR.set_position(done as u64);
-    if let Some(shown) = shown.as_mut().filter(|shown| shown.line.elapsed() >= LINE_EVERY) {
-        shown.line = Instant::now();
-        if BAR.is_hidden() {
-            eprintln!("{}", line(shown.begin));
+    let Shown { bar: Some((_, bar)), line: printed } = &mut *shown else { return };
+    if bar.is_hidden() {
+        let printed = printed.get_or_insert_with(Instant::now);
+        if printed.elapsed() >= LINE_EVERY {
+            *printed = Instant::now();
+            eprintln!("{}", line(bar));
         }
+        return;
     }
+    if template == TRAINING || done == 0 {
+        bar.set_message(message.to_string());
+    }
+    bar.set_position(done as u64);
 }
 
 /// Removes the bar.
 fn clear() {
-    BAR.finish_and_clear();
     if let Ok(mut shown) = SHOWN.lock()
-        && let Some(shown) = shown.as_mut()
+        && let Some((_, bar)) = shown.bar.take()
     {
-        shown.task.clear();
+        bar.finish_and_clear();
     }
 }
 

@@ -1,5 +1,6 @@
 //! `sren eval`: accuracy on transformed test images.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -20,6 +21,10 @@ use crate::Failure;
 use crate::arguments::{MAX_TEST_IMAGES, Threads};
 use crate::output::{print, print_json};
 
+/// Greatest angle in degrees, and greatest scale: the least is its inverse.
+const MAX_ANGLE: f64 = 36_000.0;
+const MAX_SCALE: f64 = 100.0;
+
 /// Evaluate a trained network on test sets, or under transforms of your choice.
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
@@ -32,17 +37,18 @@ pub(crate) struct Eval {
         conflicts_with_all = ["angle", "scale", "angles", "scales"])]
     sets: Vec<TestSet>,
     /// Rotate every test image by this many degrees instead
-    #[arg(long, value_name = "DEG", allow_negative_numbers = true)]
+    #[arg(long, value_name = "DEG", value_parser = angle, allow_negative_numbers = true)]
     angle: Option<f64>,
     /// Scale every test image by this factor instead
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = scale)]
     scale: Option<f64>,
     /// Rotate every test image by a random angle in this range of degrees instead
-    #[arg(long, value_name = "FROM,TO", value_parser = range, allow_hyphen_values = true,
+    #[arg(long, value_name = "FROM,TO", value_parser = |text: &str| range(text, angle), allow_hyphen_values = true,
         conflicts_with_all = ["angle", "scale"])]
     angles: Option<[f64; 2]>,
     /// Scale every test image by a random factor in this range instead
-    #[arg(long, value_name = "FROM,TO", value_parser = range, conflicts_with_all = ["angle", "scale"])]
+    #[arg(long, value_name = "FROM,TO", value_parser = |text: &str| range(text, scale),
+        conflicts_with_all = ["angle", "scale"])]
     scales: Option<[f64; 2]>,
     /// Test images per set: the first ones, or of your own images evenly spaced ones
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=MAX_TEST_IMAGES))]
@@ -61,13 +67,24 @@ fn set(name: &str) -> Result<TestSet, String> {
     name.parse::<TestSet>().map_err(|e| e.to_string())
 }
 
-fn range(text: &str) -> Result<[f64; 2], String> {
-    let number = |part: &str| part.trim().parse::<f64>().ok();
-    let parts = text.split_once(',').map(|(from, to)| (number(from), number(to)));
-    match parts {
-        Some((Some(from), Some(to))) => Ok([from, to]),
-        _ => Err("expected two numbers with a comma between them".into()),
-    }
+fn angle(text: &str) -> Result<f64, String> {
+    number(text, -MAX_ANGLE..=MAX_ANGLE)
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    number(text, 1.0 / MAX_SCALE..=MAX_SCALE)
+}
+
+/// A number within its bounds.
+fn number(text: &str, bounds: RangeInclusive<f64>) -> Result<f64, String> {
+    let expected = || format!("expected a number of {} to {}", bounds.start(), bounds.end());
+    text.trim().parse().ok().filter(|value| bounds.contains(value)).ok_or_else(expected)
+}
+
+/// Two numbers with a comma between them.
+fn range(text: &str, number: fn(&str) -> Result<f64, String>) -> Result<[f64; 2], String> {
+    let parts = text.split_once(',').ok_or("expected two numbers with a comma between them")?;
+    Ok([number(parts.0)?, number(parts.1)?])
 }
 
 /// The results.

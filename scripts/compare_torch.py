@@ -22,8 +22,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BATCH = 32
-# Both sides keep the memory they free, as the sren command does, for their next allocations; the
-# tensors of both begin on cache lines.
+# Both sides reuse the memory they free: torch by these settings of glibc, ours by its allocator.
 KEEP_FREED_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),

@@ -1,8 +1,9 @@
-//! The `sren` command: arguments, output and exit codes. What it does is in `sren-lab`.
+//! The `sren` command: arguments, output and exit codes. The work is done in `sren-lab`.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage. Results go to standard output, with `--json` one
-//! document and nothing else; everything else goes to standard error.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted twice. Results go to standard
+//! output, with `--json` one document and nothing else; everything else goes to standard error.
 
+mod arguments;
 mod commands;
 mod output;
 mod progress;
@@ -11,10 +12,11 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
-use sren_lab::LineAllocator;
 
+// A training step allocates and frees the same large tensors again and again. glibc's default returns
+// them to the system each time.
 #[global_allocator]
-static ALLOCATOR: LineAllocator = LineAllocator;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Image recognition that still works when the object is rotated, resized or moved.
 #[derive(Debug, Parser)]
@@ -38,18 +40,19 @@ enum Command {
     Bench(commands::bench::Bench),
 }
 
-/// What stops a command: one line for the user.
+/// Why a command failed: one line for the user.
 type Failure = Box<dyn std::error::Error>;
 
-/// Ends with code 2: arguments that do not go together.
-fn wrong_usage(kind: ErrorKind, says: &str) -> ! {
-    Arguments::command().error(kind, says).exit()
+/// Exits with code 2: arguments that contradict each other.
+fn wrong_usage(kind: ErrorKind, message: &str) -> ! {
+    Arguments::command().error(kind, message).exit()
 }
 
 fn main() -> ExitCode {
-    sren_lab::keep_freed_memory();
-    let done = match Arguments::parse().command {
-        Command::Predict(command) => return ended(command.run()),
+    let command = Arguments::parse().command;
+    progress::install();
+    let result = match command {
+        Command::Predict(command) => return exit_code(command.run()),
         Command::Train(command) => command.run(),
         Command::Eval(command) => command.run(),
         Command::Table(command) => command.run(),
@@ -60,12 +63,12 @@ fn main() -> ExitCode {
         Command::Visualize(command) => command.run(),
         Command::Bench(command) => command.run(),
     };
-    ended(done.map(|()| ExitCode::SUCCESS))
+    exit_code(result.map(|()| ExitCode::SUCCESS))
 }
 
-/// The exit code; what failed is told in one line.
-fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
-    match done {
+/// The exit code; a failure is printed as one line.
+fn exit_code(result: Result<ExitCode, Failure>) -> ExitCode {
+    match result {
         Ok(code) => code,
         Err(failure) => {
             eprintln!("error: {failure}");

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::Failure;
 
-/// Prints a text. A reader that has gone away is no failure.
+/// Prints a text. A closed pipe is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -21,7 +21,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&serde_json::to_string(value)?)
 }
 
-/// Makes a folder for what a command writes, if it is not there yet.
+/// Creates a folder for results, if it does not exist.
 pub(crate) fn create_folder(path: &Path) -> Result<(), Failure> {
     let cannot = |e| format!("{}: cannot be created: {e}", path.display());
     Ok(std::fs::create_dir_all(path).map_err(cannot)?)

@@ -1,4 +1,4 @@
-//! The network that comes with the program, as a user meets it: nothing trained, no run named.
+//! The bundled network: nothing trained, no run named.
 
 use std::process::Command;
 
@@ -14,19 +14,19 @@ fn sren(arguments: &[&str]) -> String {
 const PUBLISHED: [(&str, f64); 4] = [("upright", 98.1), ("r", 97.6), ("s", 98.3), ("srt", 97.0)];
 
 #[test]
-fn it_is_as_accurate_as_published_on_a_sample_of_the_test_sets() {
+fn it_has_the_published_accuracy_on_a_sample_of_the_test_sets() {
     let found: Value =
         serde_json::from_str(&sren(&["eval", "--images", "1000", "--json"])).unwrap();
     assert_eq!(found["model"], "sren");
     for (set, published) in PUBLISHED {
         let accuracy = found["sets"][set]["accuracy"].as_f64().unwrap();
-        // Another processor may round another way: three images.
+        // Processors round differently: three images.
         assert!((accuracy - published).abs() < 0.35, "{set}: {accuracy}, published {published}");
     }
 }
 
 #[test]
-fn it_is_there_for_every_command() {
+fn every_command_finds_it() {
     assert!(sren(&["info"]).contains("438162 parameters"));
     assert!(sren(&["eval", "mnist-sren", "--images", "20", "--sets", "r"]).contains("20"));
     assert!(sren(&["stability", "--images", "10", "--json"]).contains("mnist-sren"));

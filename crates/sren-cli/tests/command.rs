@@ -47,7 +47,7 @@ fn pose_reads_files_of_every_kind() {
 }
 
 #[test]
-fn pose_refuses_what_is_no_image() {
+fn pose_returns_an_error_for_files_that_are_no_images() {
     let folder = folder("broken");
     let path = |name: &str| folder.join(name).to_str().unwrap().to_string();
     let whole = image::GrayImage::from_fn(64, 64, |x, y| image::Luma([(x * y) as u8]));
@@ -80,7 +80,7 @@ fn pose_refuses_what_is_no_image() {
 }
 
 #[test]
-fn a_picture_is_written_whole_or_not_at_all() {
+fn a_picture_is_written_atomically() {
     let folder = folder("write");
     let nowhere = folder.join("no/such/folder/a.png");
     assert_fails(
@@ -111,7 +111,7 @@ fn wrong_usage_is_code_2() {
 }
 
 #[test]
-fn the_lemma_holds_on_mnist() {
+fn poses_are_equivariant_on_mnist() {
     let report = json(&sren(&["equivariance", "--pose", "--images", "200", "--json"]));
     let mnist = &report["lemma"]["mnist"];
     let figure = |name: &str| mnist[name].as_f64().unwrap();
@@ -123,7 +123,7 @@ fn the_lemma_holds_on_mnist() {
 }
 
 #[test]
-fn the_lemma_is_measured_on_a_folder_of_photographs() {
+fn poses_are_measured_on_a_folder_of_photographs() {
     let folder = folder("photographs");
     std::fs::create_dir_all(folder.join("test/a")).unwrap();
     assert_fails(

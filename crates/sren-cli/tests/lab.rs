@@ -1,4 +1,4 @@
-//! The laboratory as a user runs it: equivariance, stability, pictures and the report of a run.
+//! Measurements as a user runs them: equivariance, stability, pictures and the report of a run.
 
 mod support;
 
@@ -60,7 +60,7 @@ fn every_layer_of_random_and_trained_networks_is_measured_beside_a_cnn() {
 }
 
 #[test]
-fn smooth_images_are_followed_closely_and_folders_are_read() {
+fn errors_on_smooth_images_are_small_and_folders_are_read() {
     let few = ["--count", "1", "--angles", "4", "--positions", "2", "--json"];
     let on = |images: &str| sren(&[&["equivariance", "--images", images], &few[..]].concat());
     let report = json(&on("smooth"));
@@ -89,7 +89,7 @@ fn smooth_images_are_followed_closely_and_folders_are_read() {
 }
 
 #[test]
-fn stability_has_a_curve_a_run() {
+fn stability_has_one_curve_per_run() {
     let out = nothing("stability");
     let mut arguments = vec!["stability", run(), run(), "--images", "8", "--json"];
     arguments.extend(["-o", out.to_str().unwrap()]);
@@ -99,7 +99,7 @@ fn stability_has_a_curve_a_run() {
     assert_eq!(runs[0], runs[1]);
     let angles = runs[0]["angle"].as_array().unwrap();
     assert_eq!((angles.len(), &angles[1]["at"]), (24, &15.0.into()));
-    // Quarter turns move pixels and nothing else.
+    // Rotations by 90 degrees only permute pixels.
     assert!((0..4).all(|i| angles[6 * i]["accuracy"] == angles[0]["accuracy"]), "{angles:?}");
     let scales = runs[0]["scale"].as_array().unwrap();
     let last = &scales[scales.len() - 1];
@@ -126,7 +126,7 @@ fn features_are_drawn_with_trained_and_random_weights() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn errors_name_what_is_missing() {
     let out = nothing("nowhere");
     let folder = out.to_str().unwrap();
     assert_fails(&["equivariance", "no/such/run"], &["no/such/run"]);
@@ -157,7 +157,7 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
-fn a_run_has_a_report_that_needs_nothing_else() {
+fn a_run_has_a_self_contained_report() {
     let page = fs::read_to_string(Path::new(run()).join("report.html")).unwrap();
     for part in [
         "<h2>Table 1</h2>",
@@ -166,7 +166,7 @@ fn a_run_has_a_report_that_needs_nothing_else() {
         "<h2>Stability</h2>",
         "<h2>Equivariance</h2>",
         "<h2>Features</h2>",
-        "<h2>Worst mistakes</h2>",
+        "<h2>Most confident errors</h2>",
         "SREN of the paper",
         "92.30",
         "24 test digits. Rows",
@@ -185,7 +185,7 @@ fn a_run_has_a_report_that_needs_nothing_else() {
     );
 }
 
-/// A browser to look with, if there is one.
+/// An installed browser, if there is one.
 fn browser() -> Option<&'static str> {
     ["chromium", "chromium-browser", "google-chrome", "chrome"].into_iter().find(|name| {
         Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
@@ -193,29 +193,29 @@ fn browser() -> Option<&'static str> {
 }
 
 #[test]
-fn the_report_fits_its_window_and_has_a_dark_side() {
+fn the_report_fits_its_window_and_has_a_dark_scheme() {
     let Some(browser) = browser() else {
-        eprintln!("skipped: no browser (chromium or google-chrome) is installed to look with");
+        eprintln!("skipped: no browser (chromium or google-chrome) is installed");
         return;
     };
     let folder = nothing("browser");
     fs::create_dir_all(&folder).unwrap();
     let page = fs::read_to_string(Path::new(run()).join("report.html")).unwrap();
-    // The page itself has no script; this copy tells what the browser made of it.
-    let tell = "<script>addEventListener('load',()=>{const d=document,e=d.documentElement;\
+    // The page itself has no script; this copy reports how the browser renders it.
+    let script = "<script>addEventListener('load',()=>{const d=document,e=d.documentElement;\
         d.title=[innerWidth,e.scrollWidth,d.querySelectorAll('svg').length,\
         [...d.images].filter(i=>i.naturalWidth>0).length==d.images.length,\
         getComputedStyle(d.body).backgroundColor].join('|')})</script></body>";
-    let told = folder.join("told.html");
-    fs::write(&told, page.replace("</body>", tell)).unwrap();
-    let look = |width: usize, dark: bool| {
+    let copy = folder.join("copy.html");
+    fs::write(&copy, page.replace("</body>", script)).unwrap();
+    let render = |width: usize, dark: bool| {
         let scheme = if dark { 0 } else { 1 };
         let output = Command::new(browser)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
             .arg(format!("--user-data-dir={}", folder.join("profile").display()))
             .arg(format!("--window-size={width},900"))
             .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
-            .arg(format!("file://{}", told.display()))
+            .arg(format!("file://{}", copy.display()))
             .output()
             .unwrap();
         let dom = String::from_utf8_lossy(&output.stdout).to_string();
@@ -227,10 +227,10 @@ fn the_report_fits_its_window_and_has_a_dark_side() {
         (1200, true, "rgb(21, 24, 28)"),
         (390, false, "rgb(255, 255, 255)"),
     ] {
-        let told = look(width, dark);
-        assert_eq!(told.len(), 5, "{told:?}");
-        let [inner, needed] = [&told[0], &told[1]].map(|n| n.parse::<usize>().unwrap());
-        assert!(needed <= inner, "{told:?}");
-        assert_eq!((&told[2][..], &told[3][..], &told[4][..]), ("6", "true", background));
+        let shown = render(width, dark);
+        assert_eq!(shown.len(), 5, "{shown:?}");
+        let [inner, needed] = [&shown[0], &shown[1]].map(|n| n.parse::<usize>().unwrap());
+        assert!(needed <= inner, "{shown:?}");
+        assert_eq!((&shown[2][..], &shown[3][..], &shown[4][..]), ("6", "true", background));
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use sren_math::{Image, Similarity};
+use sren_math::{Image, Similarity, element_count};
 
 use crate::batch::Batch;
 use crate::error::{DataError, Result};
@@ -11,7 +11,6 @@ use crate::files::read_image;
 use crate::letterbox::Letterbox;
 use crate::mnist::{Mnist, Split};
 use crate::padding::Padding;
-use crate::shape::len_of;
 
 /// Side of the black canvas around a digit of 28 x 28.
 pub const CANVAS: usize = 56;
@@ -65,7 +64,9 @@ impl Dataset {
     ) -> Result<Self> {
         let name = name.into();
         let stored = [height, width, channels];
-        let Some(size) = len_of(&stored).filter(|size| *size > 0 && !labels.is_empty()) else {
+        let Some(size) =
+            element_count("dataset", &stored).ok().filter(|size| *size > 0 && !labels.is_empty())
+        else {
             let got = format!("{} of {height} x {width} x {channels}", labels.len());
             return Err(DataError::format(name, "at least 1 image that is not empty", got));
         };

@@ -1,7 +1,8 @@
 //! The idx format of MNIST: a magic number, the sizes as big-endian u32, then bytes.
 
+use sren_math::element_count;
+
 use crate::error::{DataError, Result};
-use crate::shape::len_of;
 
 /// Most dimensions of an array.
 const MAX_RANK: u8 = 16;
@@ -38,7 +39,7 @@ impl Idx {
             .chunks_exact(4)
             .map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize)
             .collect();
-        if len_of(&sizes) != Some(bytes.len() - header) {
+        if element_count("idx", &sizes).ok() != Some(bytes.len() - header) {
             return Err(DataError::format(
                 name,
                 format!("{sizes:?} values"),

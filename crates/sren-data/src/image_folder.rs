@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use sren_math::element_count;
 
 use crate::dataset::Dataset;
 use crate::error::{DataError, Result};
@@ -16,7 +17,6 @@ use crate::letterbox::Letterbox;
 use crate::mnist::Split;
 use crate::padding::Padding;
 use crate::random_stream::{FOLDER_STREAMS, generator, shuffle};
-use crate::shape::len_of;
 
 /// One image in this many is a test image, where the folder is not split.
 const TEST_SHARE: usize = 5;
@@ -130,22 +130,42 @@ impl ImageFolder {
         &self.classes
     }
 
+    fn files(&self, split: Split) -> &[(PathBuf, u32)] {
+        match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        }
+    }
+
+    /// Number of files of `split`.
+    pub fn file_count(&self, split: Split) -> usize {
+        self.files(split).len()
+    }
+
     /// Reads the images of `split`, letterboxed to `side` x `side` in colour, on a canvas of
     /// `canvas` x `canvas`. At most `budget` bytes are cached in memory. Returns an error if more
     /// than 5 % of the files are broken.
     pub fn load(&self, split: Split, side: usize, canvas: usize, budget: usize) -> Result<Loaded> {
+        self.load_with(split, side, canvas, budget, &|_| ())
+    }
+
+    /// As [`Self::load`]; `progress` is called with the number of files read since its last call.
+    pub fn load_with(
+        &self,
+        split: Split,
+        side: usize,
+        canvas: usize,
+        budget: usize,
+        progress: &dyn Fn(usize),
+    ) -> Result<Loaded> {
         let letterbox = Letterbox { side, channels: 3, mean_colour: true };
-        let files = match split {
-            Split::Train => &self.train,
-            Split::Test => &self.test,
-        };
-        let Some(bytes) = len_of(&[side, side, 3]).filter(|bytes| *bytes > 0) else {
+        let files = self.files(split);
+        let Some(bytes) =
+            element_count("image_folder", &[side, side, 3]).ok().filter(|bytes| *bytes > 0)
+        else {
             let name = self.path.display().to_string();
-            return Err(DataError::format(
-                name,
-                "images of at least 1 x 1",
-                format!("side {side}"),
-            ));
+            let got = format!("side {side}");
+            return Err(DataError::format(name, "images of at least 1 x 1", got));
         };
         let cached = budget / bytes;
         let (mut pixels, mut labels, mut rest) = (Vec::new(), Vec::new(), Vec::new());
@@ -172,6 +192,7 @@ impl ImageFolder {
                     Err(error) => broken.push(error),
                 }
             }
+            progress(files.len());
         }
         if broken.len().saturating_mul(BROKEN_SHARE) > files.len() {
             let first = broken.first().map_or(String::new(), |e| format!(", the first: {e}"));

@@ -1,9 +1,8 @@
 //! Images of any size and number of channels brought to one: a square, the aspect ratio preserved.
 
-use sren_math::{Image, MathError};
+use sren_math::{Image, MathError, element_count};
 
 use crate::resize::resize;
-use crate::shape::len_of;
 
 /// Largest side of the square.
 const MAX_SIDE: usize = 16_384;
@@ -85,7 +84,10 @@ pub fn in_channels(image: &Image, channels: usize) -> Result<Image, MathError> {
     match image.channels() {
         own if own == channels => Ok(image.clone()),
         _ if channels == 1 => Image::new(height, width, 1, image.luminance()),
-        1 if len_of(&[height, width, channels]).is_some_and(|len| len > 0) => {
+        1 if element_count("letterbox", &[height, width, channels])
+            .ok()
+            .is_some_and(|len| len > 0) =>
+        {
             let repeat = |v: &f32| std::iter::repeat_n(*v, channels);
             Image::new(height, width, channels, image.data().iter().flat_map(repeat).collect())
         }

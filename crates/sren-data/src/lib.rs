@@ -44,7 +44,6 @@ mod photo_augmentation;
 mod random_stream;
 mod random_transform;
 mod resize;
-mod shape;
 mod source;
 pub mod stl10;
 mod test_set;

@@ -3,9 +3,7 @@
 use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::F32;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
-use sren_math::{Image, MathError};
-
-use crate::shape::len_of;
+use sren_math::{Image, MathError, element_count};
 
 /// Most values of a resized image.
 const MAX_VALUES: usize = 1 << 30;
@@ -22,7 +20,8 @@ pub fn resize(image: &Image, height: usize, width: usize) -> Result<Image, MathE
     let (old_width, old_height) = (side(image.width())?, side(image.height())?);
     let (new_width, new_height) = (side(width)?, side(height)?);
     let channels = image.channels();
-    let len = len_of(&[height, width, channels]).filter(|len| *len <= MAX_VALUES);
+    let len =
+        element_count("resize", &[height, width, channels]).ok().filter(|len| *len <= MAX_VALUES);
     let mut resized = vec![0.0; len.ok_or_else(|| fail(format!("{height} x {width}")))?];
     let bilinear = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear));
     let mut resizer = Resizer::new();

@@ -1,4 +1,4 @@
-//! Times single passes on request, for scripts that take turns with other programs.
+//! Times single passes on request, for scripts that interleave them with other programs.
 //!
 //! Reads lines `CONTENDER PASS LAYER` from standard input (`kernel`, `module` or `burn`; `forward`
 //! or `both`; a number into the list of layers), does that pass once and answers with milliseconds.
@@ -7,11 +7,10 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use sren_lab::LineAllocator;
 use sren_lab::bench::{Contender, LAYERS, Pass, once, prepare};
 
 #[global_allocator]
-static ALLOCATOR: LineAllocator = LineAllocator;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     if std::env::args().all(|argument| argument != "--serve") {

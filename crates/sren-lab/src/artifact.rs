@@ -1,13 +1,13 @@
-//! Files that an experiment leaves: written whole or not at all.
+//! Atomic writes of result files.
 
 use std::io::Write;
 use std::path::Path;
 
 use crate::error::{LabError, Result};
 
-/// Writes `bytes` to `path` by way of a temporary file beside it: whoever looks at `path`, even
-/// after a crash or on a full disk, finds the old content or the new, never a part. What is no
-/// file, such as a device or a pipe, is written to as it is.
+/// Writes `bytes` to a temporary file and renames it to `path`. A reader of `path`, even after a
+/// crash or on a full disk, finds the old content or the new, never a part of it. Devices and pipes
+/// are written to directly.
 pub fn atomic_write(path: &Path, bytes: &[u8]) -> Result<()> {
     let fail = |source| LabError::Write { path: path.to_path_buf(), source };
     if path.metadata().is_ok_and(|known| !known.is_file()) {
@@ -22,7 +22,7 @@ pub fn atomic_write(path: &Path, bytes: &[u8]) -> Result<()> {
         std::fs::rename(&partial, path)
     });
     written.map_err(|source| {
-        // The file is of no use to anyone; that it cannot be removed changes nothing.
+        // The write has failed already; a second error adds nothing.
         let _ = std::fs::remove_file(&partial);
         fail(source)
     })

@@ -5,7 +5,7 @@ use sren::Image;
 
 use crate::error::{LabError, Result};
 
-/// A colour, 0..1 a channel.
+/// A colour, 0..1 per channel.
 pub(crate) type Colour = [f32; 3];
 
 /// A picture that is drawn on.
@@ -17,8 +17,8 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
-    /// The image with every pixel a square of `zoom x zoom`, grey as grey, its values drawn
-    /// together to `range` so that strokes stand out.
+    /// The image with every pixel a square of `zoom x zoom`, grey as grey, its values mapped
+    /// to `range` so that strokes stand out.
     pub(crate) fn enlarge(image: &Image, zoom: usize, range: [f32; 2]) -> Self {
         let (height, width, channels) = (image.height(), image.width(), image.channels());
         let pixel = |i: usize| {
@@ -36,8 +36,8 @@ impl Canvas {
         Self { pixels: vec![colour; height * width], height, width }
     }
 
-    /// Fills the square of `size x size` with its corner at (x, y) with what `colour` says of the
-    /// place in it, both axes 0..1. What is outside of the picture is left out.
+    /// Fills the square of `size x size` with its corner at (x, y) with what `colour` gives for
+    /// the place in it, both axes 0..1. Pixels outside of the picture are left out.
     pub(crate) fn fill(
         &mut self,
         [x, y]: [usize; 2],
@@ -58,6 +58,17 @@ impl Canvas {
         for (row, line) in other.pixels.chunks_exact(other.width).enumerate() {
             let start = (y + row) * self.width + x;
             self.pixels[start..start + other.width].copy_from_slice(line);
+        }
+    }
+
+    /// Mixes a colour into the pixel at (x, y) by its opacity. Pixels outside of the picture are
+    /// left out.
+    pub(crate) fn blend(&mut self, [x, y]: [i64; 2], colour: Colour, opacity: f32) {
+        let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
+        if x < self.width && y < self.height {
+            for (p, c) in self.pixels[y * self.width + x].iter_mut().zip(colour) {
+                *p += opacity * (c - *p);
+            }
         }
     }
 
@@ -84,9 +95,7 @@ impl Canvas {
                 let along = ((u * dx + v * dy) / length2).clamp(0.0, 1.0);
                 let distance = (u - along * dx).hypot(v - along * dy);
                 let cover = (0.5 * thickness + 0.5 - distance).clamp(0.0, 1.0) * opacity;
-                for (p, c) in self.pixels[y * self.width + x].iter_mut().zip(colour) {
-                    *p += cover * (c - *p);
-                }
+                self.blend([x as i64, y as i64], colour, cover);
             }
         }
     }
@@ -117,10 +126,8 @@ impl Canvas {
             Rgb(self.pixels[y as usize * self.width + x as usize].map(byte))
         });
         let mut bytes = std::io::Cursor::new(Vec::new());
-        picture.write_to(&mut bytes, ImageFormat::Png).map_err(|e| LabError::Unfit {
-            subject: "PNG".into(),
-            expected: "a picture that can be encoded".into(),
-            got: e.to_string(),
+        picture.write_to(&mut bytes, ImageFormat::Png).map_err(|e| {
+            LabError::invalid("PNG", "a picture that can be encoded", e.to_string())
         })?;
         Ok(bytes.into_inner())
     }

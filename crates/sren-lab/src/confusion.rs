@@ -9,6 +9,7 @@ use sren_data::Dataset;
 use crate::error::{LabError, Result};
 use crate::evaluation::Accuracy;
 use crate::inference::inference_device;
+use crate::progress::Task;
 
 /// Images per batch: so few that the allocator reuses the memory of their largest tensors.
 pub(crate) const BATCH: usize = 32;
@@ -70,6 +71,7 @@ pub fn confusion(
 ) -> Result<Confusion> {
     let device = inference_device();
     let mut found = Confusion::new(images.classes().len());
+    let task = Task::new("evaluating", indices.len());
     for indices in indices.chunks(BATCH) {
         let batch = images.batch(indices, &transform)?;
         let input = Tensor::from_data(TensorData::new(batch.images, batch.shape), &device);
@@ -77,6 +79,7 @@ pub fn confusion(
         for (predicted, label) in predicted.iter::<i64>().zip(&batch.labels) {
             found.count(*label as usize, usize::try_from(predicted).unwrap_or(usize::MAX))?;
         }
+        task.advance(indices.len());
     }
     Ok(found)
 }

@@ -21,6 +21,8 @@ const CELL: usize = 144;
 const GAP: usize = 6;
 const LABEL: usize = 118;
 const HEAD: usize = 34;
+/// Height of a line of text, in pixels.
+const TEXT: f32 = 20.0;
 /// The middle part of the frame that features are shown of: the image, without its canvas,
 const FEATURES: f64 = 0.62;
 /// and that inputs are shown of: the image at its largest.
@@ -74,12 +76,12 @@ pub fn feature_picture(
     for (column, (scale, degrees)) in COLUMNS.iter().enumerate() {
         let name = match (*scale, *degrees) {
             (1.0, 0.0) => "original".into(),
-            (1.0, degrees) => format!("{degrees} deg"),
-            (scale, 0.0) => format!("x {scale}"),
-            (scale, degrees) => format!("{degrees}, x {scale}"),
+            (1.0, degrees) => format!("{degrees}°"),
+            (scale, 0.0) => format!("× {scale}"),
+            (scale, degrees) => format!("{degrees}°, × {scale}"),
         };
-        let x = corner(0, column)[0] + (CELL - lettering::width(&name, 2).min(CELL)) / 2;
-        lettering::write(&mut canvas, &name, [x, 10], 2, INK);
+        let x = corner(0, column)[0] + (CELL - lettering::width(&name, TEXT).min(CELL)) / 2;
+        lettering::write(&mut canvas, &name, [x, 8], TEXT, INK);
     }
     label(&mut canvas, 0, ["input", ""]);
     for (column, view) in views.iter().enumerate() {
@@ -132,8 +134,8 @@ fn corner(row: usize, column: usize) -> [usize; 2] {
 
 fn label(canvas: &mut Canvas, row: usize, lines: [&str; 2]) {
     let y = HEAD + row * (CELL + GAP) + CELL / 2 - 16;
-    lettering::write(canvas, lines[0], [10, y], 2, INK);
-    lettering::write(canvas, lines[1], [10, y + 22], 2, SOFT);
+    lettering::write(canvas, lines[0], [10, y], TEXT, INK);
+    lettering::write(canvas, lines[1], [10, y + 22], TEXT, SOFT);
 }
 
 /// A feature map of one image, read.

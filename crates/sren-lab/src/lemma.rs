@@ -13,11 +13,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 use sren::pose::Images;
 use sren::{
-    About, Grid, Image, Interpolation, PoseEstimator, Similarity, read_pose, resize, warp,
-    wrap_angle,
+    About, Grid, Image, Interpolation, PoseEstimator, Similarity, read_pose, warp, wrap_angle,
 };
+use sren_data::resize;
 
 use crate::error::Result;
+use crate::progress::Task;
 
 /// A pose follows the image if its angle is right within this many degrees
 const ANGLE_TOLERANCE_DEG: f64 = 10.0;
@@ -111,10 +112,12 @@ pub fn lemma(
     subjects: &[LemmaSubject],
     protocol: &LemmaProtocol,
 ) -> Result<Lemma> {
+    let task = Task::new("measuring pose equivariance", subjects.len());
     let trials: Vec<Vec<Trial>> = subjects
         .par_iter()
         .enumerate()
         .map(|(i, subject)| trials(estimator, subject, protocol, i as u64))
+        .inspect(|_| task.advance(1))
         .collect::<Result<_>>()?;
     Ok(summary(&trials.concat()))
 }

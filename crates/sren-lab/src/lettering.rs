@@ -1,58 +1,86 @@
-//! Plain letters for pictures, five dots wide and seven high (nine with a tail).
+//! Text in pictures: a subset of DejaVu Sans, drawn with antialiasing.
+
+use std::sync::LazyLock;
+
+use ab_glyph::{Font, FontRef, PxScaleFont, ScaleFont, point};
 
 use crate::canvas::{Canvas, Colour};
 
-/// Dots from one letter to the next.
-pub(crate) const ADVANCE: usize = 6;
+static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
+    FontRef::try_from_slice(include_bytes!("../fonts/DejaVuSans-subset.ttf"))
+        .expect("the bundled font is valid")
+});
 
-/// Writes `text` with its upper left corner at (x, y), each dot a square of `dot` pixels. Letters
-/// that are not known are left blank.
-pub(crate) fn write(canvas: &mut Canvas, text: &str, at: [usize; 2], dot: usize, colour: Colour) {
-    for (place, letter) in text.chars().enumerate() {
-        let x = at[0] + place * ADVANCE * dot;
-        let drop = if "gjpqy,".contains(letter) { 2 } else { 0 };
-        for (row, bits) in rows(letter).iter().enumerate() {
-            for column in (0..5).filter(|column| bits & (16 >> column) != 0) {
-                canvas.fill([x + column * dot, at[1] + (row + drop) * dot], dot, |_| colour);
-            }
+/// Writes `text` with its upper left corner at (x, y), in lines of `size` pixels.
+pub(crate) fn write(canvas: &mut Canvas, text: &str, at: [usize; 2], size: f32, colour: Colour) {
+    let font = FONT.as_scaled(size);
+    let baseline = at[1] as f32 + font.ascent();
+    for (letter, x) in text.chars().zip(offsets(&font, text)) {
+        let mut glyph = font.scaled_glyph(letter);
+        glyph.position = point(at[0] as f32 + x, baseline);
+        if let Some(outline) = font.outline_glyph(glyph) {
+            let corner = outline.px_bounds().min;
+            outline.draw(|x, y, cover| {
+                let place = [corner.x as i64 + i64::from(x), corner.y as i64 + i64::from(y)];
+                canvas.blend(place, colour, cover);
+            });
         }
     }
 }
 
-/// Pixels that `text` is wide.
-pub(crate) fn width(text: &str, dot: usize) -> usize {
-    (text.chars().count() * ADVANCE).saturating_sub(1) * dot
+/// Width of `text` in pixels.
+pub(crate) fn width(text: &str, size: f32) -> usize {
+    let font = FONT.as_scaled(size);
+    offsets(&font, text).last().map_or(0, |end| end.ceil() as usize)
 }
 
-/// The seven rows of a letter, the leftmost dot in the highest of five bits.
-#[rustfmt::skip]
-fn rows(letter: char) -> [u8; 7] {
-    match letter {
-        '0' => [14, 17, 19, 21, 25, 17, 14], '1' => [4, 12, 4, 4, 4, 4, 14],
-        '2' => [14, 17, 1, 6, 8, 16, 31],    '3' => [14, 17, 1, 6, 1, 17, 14],
-        '4' => [2, 6, 10, 18, 31, 2, 2],     '5' => [31, 16, 30, 1, 1, 17, 14],
-        '6' => [14, 16, 16, 30, 17, 17, 14], '7' => [31, 1, 2, 4, 4, 8, 8],
-        '8' => [14, 17, 17, 14, 17, 17, 14], '9' => [14, 17, 17, 15, 1, 1, 14],
-        'a' => [0, 0, 14, 1, 15, 17, 15],    'b' => [16, 16, 30, 17, 17, 17, 30],
-        'c' => [0, 0, 15, 16, 16, 16, 15],   'd' => [1, 1, 15, 17, 17, 17, 15],
-        'e' => [0, 0, 14, 17, 31, 16, 14],   'f' => [6, 8, 28, 8, 8, 8, 8],
-        'g' => [15, 17, 17, 15, 1, 1, 14],   'h' => [16, 16, 30, 17, 17, 17, 17],
-        'i' => [4, 0, 12, 4, 4, 4, 14],      'j' => [2, 2, 2, 2, 2, 18, 12],
-        'k' => [16, 16, 18, 20, 24, 20, 18], 'l' => [12, 4, 4, 4, 4, 4, 14],
-        'm' => [0, 0, 26, 21, 21, 21, 21],   'n' => [0, 0, 30, 17, 17, 17, 17],
-        'o' => [0, 0, 14, 17, 17, 17, 14],   'p' => [30, 17, 17, 30, 16, 16, 16],
-        'q' => [15, 17, 17, 15, 1, 1, 1],    'r' => [0, 0, 22, 24, 16, 16, 16],
-        's' => [0, 0, 15, 16, 14, 1, 30],    't' => [8, 8, 28, 8, 8, 8, 6],
-        'u' => [0, 0, 17, 17, 17, 17, 15],   'v' => [0, 0, 17, 17, 17, 10, 4],
-        'w' => [0, 0, 17, 21, 21, 21, 10],   'x' => [0, 0, 17, 10, 4, 10, 17],
-        'y' => [17, 17, 17, 15, 1, 1, 14],   'z' => [0, 0, 31, 2, 4, 8, 31],
-        'C' => [15, 16, 16, 16, 16, 16, 15], 'E' => [31, 16, 16, 30, 16, 16, 31],
-        'N' => [17, 25, 25, 21, 19, 19, 17], 'O' => [14, 17, 17, 17, 17, 17, 14],
-        'R' => [30, 17, 17, 30, 20, 18, 17], 'S' => [15, 16, 16, 14, 1, 1, 30],
-        '.' => [0, 0, 0, 0, 0, 12, 12],      ',' => [0, 0, 0, 12, 12, 4, 8],
-        ':' => [0, 12, 12, 0, 12, 12, 0],    '-' => [0, 0, 0, 14, 0, 0, 0],
-        '+' => [0, 4, 4, 31, 4, 4, 0],       '/' => [1, 1, 2, 4, 8, 16, 16],
-        '(' => [2, 4, 8, 8, 8, 4, 2],        ')' => [8, 4, 2, 2, 2, 4, 8],
-        _ => [0; 7],
+/// Where each letter of `text` begins, kerned, and where the last one ends.
+fn offsets(font: &PxScaleFont<&FontRef>, text: &str) -> Vec<f32> {
+    let mut offsets = vec![0.0];
+    let mut x = 0.0;
+    let mut previous = None;
+    for letter in text.chars() {
+        let id = font.glyph_id(letter);
+        if let Some(previous) = previous {
+            let kern = font.kern(previous, id);
+            x += kern;
+            *offsets.last_mut().unwrap_or(&mut 0.0) += kern;
+        }
+        x += font.h_advance(id);
+        offsets.push(x);
+        previous = Some(id);
+    }
+    offsets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INK: Colour = [1.0; 3];
+
+    fn drawn(text: &str) -> Vec<u8> {
+        let mut canvas = Canvas::blank(30, 200, [0.0; 3]);
+        write(&mut canvas, text, [4, 4], 20.0, INK);
+        canvas.png().unwrap()
+    }
+
+    #[test]
+    fn every_letter_of_a_label_is_drawn() {
+        let letters = ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(".,:;-+/()°×±é".chars());
+        for letter in letters {
+            assert_ne!(FONT.glyph_id(letter).0, 0, "{letter} is not in the font");
+            assert_ne!(drawn(&letter.to_string()), drawn(" "), "{letter} is blank");
+        }
+    }
+
+    #[test]
+    fn text_takes_the_width_it_says_and_is_cut_at_the_border() {
+        let [one, two] = [width("SCALE", 20.0), width("SCALESCALE", 20.0)];
+        assert!(one > 40 && (2 * one - 3..=2 * one + 3).contains(&two), "{one} {two}");
+        assert!(width("SCALE", 40.0) > 2 * one - 3);
+        assert_eq!(width("", 20.0), 0);
+        let mut canvas = Canvas::blank(8, 8, [0.0; 3]);
+        write(&mut canvas, "a long text", [4, 4], 20.0, INK);
     }
 }

@@ -4,11 +4,11 @@ pub mod bench;
 pub mod equivariance;
 pub mod inference;
 pub mod plot;
+pub mod progress;
 pub mod report;
 pub mod threads;
 pub mod training;
 
-mod allocation;
 mod artifact;
 mod canvas;
 mod confusion;
@@ -22,8 +22,8 @@ mod paper;
 mod pose_picture;
 mod stability;
 mod table;
+mod text_table;
 
-pub use allocation::{LineAllocator, keep_freed_memory};
 pub use artifact::atomic_write;
 pub use confusion::{Confusion, confusion};
 pub use error::{LabError, Result};
@@ -37,3 +37,4 @@ pub use paper::paper_row;
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
 pub use stability::{Stability, StabilityPoint, angle_chart, scale_chart, stability};
 pub use table::{TableRow, table_text};
+pub use text_table::TextTable;

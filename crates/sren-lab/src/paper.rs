@@ -1,7 +1,7 @@
 //! The paper's Table 1: accuracies in per cent, trained on upright MNIST.
 
-/// What the paper calls the network, and its accuracy upright, on R, on S and on SRT. Of augmented
-/// networks it has SREN only.
+/// The paper's name of a network, and its accuracy upright, on R, on S and on SRT. The only
+/// augmented network in the paper is SREN.
 pub fn paper_row(model: &str, augmented: bool) -> Option<(&'static str, [f64; 4])> {
     match (model, augmented) {
         ("cnn", false) => Some(("CNN", [99.46, 44.41, 73.21, 33.56])),

@@ -1,6 +1,6 @@
-//! Line charts as SVG that follow the reader's light or dark colours.
+//! Line charts as SVG, in the reader's light or dark colour scheme.
 
-use std::fmt::Write;
+use maud::{Markup, PreEscaped, html};
 
 /// Width and height of a chart, in its own units.
 const SIZE: [f64; 2] = [460.0, 300.0];
@@ -15,8 +15,7 @@ const LETTER: f64 = 7.2;
 /// Colours that differ for most eyes, on light and on dark.
 const COLOURS: [&str; 6] = ["#3b82d6", "#e0782f", "#2f9e78", "#b65fcf", "#c0a02a", "#d64c6c"];
 
-/// Colours of a chart. A page that has charts in it says this once; a chart in a file of its own
-/// says it itself.
+/// Colours of a chart. A page with charts has this once; a chart in a file of its own includes it.
 pub const CHART_STYLE: &str = ".chart{--ink:#1c2024;--soft:#6b7280;--line:#d9dde3;--paper:#fff;\
 font:12px system-ui,sans-serif;background:var(--paper)}\
 @media(prefers-color-scheme:dark){.chart{--ink:#e8eaed;--soft:#9aa3ae;--line:#383e46;\
@@ -26,7 +25,7 @@ font-weight:600}.chart .grid{stroke:var(--line)}";
 /// A line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What it is.
+    /// Its name in the legend.
     pub name: String,
     /// x and y, ascending in x.
     pub points: Vec<[f64; 2]>,
@@ -45,7 +44,7 @@ pub struct LineChart {
     pub y_label: String,
     /// Whether y is logarithmic; zeros are then at the bottom.
     pub log_y: bool,
-    /// Range of y, or as the values have it.
+    /// Range of y, or that of the values.
     pub y_range: Option<[f64; 2]>,
     /// The lines.
     pub series: Vec<Series>,
@@ -54,31 +53,23 @@ pub struct LineChart {
 impl LineChart {
     /// The chart for a page that has [`CHART_STYLE`].
     pub fn svg(&self) -> String {
-        self.draw(false)
+        self.draw(false).into_string()
     }
 
     /// The chart as a file of its own.
     pub fn svg_file(&self) -> String {
-        self.draw(true)
+        self.draw(true).into_string()
     }
 
-    fn draw(&self, alone: bool) -> String {
+    /// The chart, with its own style and background if it stands `alone`. Elements are closed, as
+    /// XML wants it.
+    pub(crate) fn draw(&self, alone: bool) -> Markup {
         let legend = self.legend();
         // A longer legend moves the rest down.
         let last = legend.last().map_or(LEGEND, |place| place[1]);
         let down = (last - LEGEND - (LEGEND_LINES - 1.0) * LEGEND_LINE).max(0.0);
         let [width, height] = [SIZE[0], SIZE[1] + down];
-        let name = escape(&self.title);
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {width} \
-             {height}\" role=\"img\" aria-label=\"{name}\">"
-        );
-        if alone {
-            let _ = write!(svg, "<style>{CHART_STYLE}</style>");
-            let _ = write!(svg, "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>");
-        }
         let [left, top, right, bottom] = [AREA[0], AREA[1] + down, AREA[2], AREA[3] + down];
-        let _ = write!(svg, "<text class=\"title\" x=\"{left}\" y=\"20\">{name}</text>");
         let x_axis = Axis::linear(self.values(0), left, right);
         let y_axis = match self.log_y {
             true => Axis::logarithmic(self.values(1), bottom, top),
@@ -87,38 +78,31 @@ impl LineChart {
                 Axis::linear(values, bottom, top)
             }
         };
-        for (value, label) in &y_axis.ticks {
-            let y = y_axis.place(*value);
-            let _ = write!(
-                svg,
-                "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                left - 6.0,
-                y + 4.0
-            );
+        let view = format!("0 0 {width} {height}");
+        html! {
+            svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox=(view) role="img"
+                aria-label=(self.title) {
+                @if alone {
+                    style { (PreEscaped(CHART_STYLE)) }
+                    rect width="100%" height="100%" fill="var(--paper)" {}
+                }
+                text class="title" x=(left) y="20" { (self.title) }
+                @for (value, label) in &y_axis.ticks {
+                    @let y = y_axis.place(*value);
+                    line class="grid" x1=(left) x2=(right) y1=(tenth(y)) y2=(tenth(y)) {}
+                    text x=(tenth(left - 6.0)) y=(tenth(y + 4.0)) text-anchor="end" { (label) }
+                }
+                @for (value, label) in &x_axis.ticks {
+                    @let x = tenth(x_axis.place(*value));
+                    line class="grid" x1=(x) x2=(x) y1=(bottom) y2=(tenth(bottom + 4.0)) {}
+                    text x=(x) y=(tenth(bottom + 18.0)) text-anchor="middle" { (label) }
+                }
+                text x=(tenth(0.5 * (left + right))) y=(tenth(bottom + 38.0))
+                    text-anchor="middle" { (self.x_label) }
+                text x=(right) y="20" text-anchor="end" { (self.y_label) }
+                (self.lines(&x_axis, &y_axis, &legend))
+            }
         }
-        for (value, label) in &x_axis.ticks {
-            let x = x_axis.place(*value);
-            let _ = write!(
-                svg,
-                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{bottom}\" y2=\"{:.1}\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-                bottom + 4.0,
-                bottom + 18.0
-            );
-        }
-        let _ = write!(
-            svg,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-             <text x=\"{right}\" y=\"20\" text-anchor=\"end\">{}</text>",
-            0.5 * (left + right),
-            bottom + 38.0,
-            escape(&self.x_label),
-            escape(&self.y_label)
-        );
-        self.draw_lines(&mut svg, &x_axis, &y_axis, &legend);
-        svg.push_str("</svg>");
-        svg
     }
 
     /// Where the names of the lines stand.
@@ -135,38 +119,35 @@ impl LineChart {
         self.series.iter().map(place).collect()
     }
 
-    fn draw_lines(&self, svg: &mut String, x_axis: &Axis, y_axis: &Axis, legend: &[[f64; 2]]) {
+    /// The lines and their legend.
+    fn lines(&self, x_axis: &Axis, y_axis: &Axis, legend: &[[f64; 2]]) -> Markup {
         let solid = self.series.iter().filter(|series| !series.dashed).count().max(1);
-        for (index, (series, [x, y])) in self.series.iter().zip(legend).enumerate() {
+        let line = |index: usize, series: &Series, [x, y]: [f64; 2]| {
             // A dashed line has the colour of the solid one that it stands beside.
             let place = if series.dashed { index.saturating_sub(solid) } else { index };
             let colour = COLOURS[place % COLOURS.len()];
-            let dash = if series.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
-            let points: Vec<String> = series
+            let dash = series.dashed.then_some("5 4");
+            let points: Vec<[String; 2]> = series
                 .points
                 .iter()
-                .map(|[a, b]| format!("{:.1},{:.1}", x_axis.place(*a), y_axis.place(*b)))
+                .map(|[a, b]| [tenth(x_axis.place(*a)), tenth(y_axis.place(*b))])
                 .collect();
-            let _ = write!(
-                svg,
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" \
-                 stroke-linejoin=\"round\"{dash}/>",
-                points.join(" ")
-            );
-            if let ([only], false) = (&points[..], series.points.is_empty()) {
-                let (a, b) = only.split_once(',').unwrap_or(("0", "0"));
-                let _ = write!(svg, "<circle cx=\"{a}\" cy=\"{b}\" r=\"3\" fill=\"{colour}\"/>");
+            let path = points.iter().map(|point| point.join(",")).collect::<Vec<_>>().join(" ");
+            html! {
+                polyline points=(path) fill="none" stroke=(colour) stroke-width="2"
+                    stroke-linejoin="round" stroke-dasharray=[dash] {}
+                @if let [[a, b]] = &points[..] {
+                    circle cx=(a) cy=(b) r="3" fill=(colour) {}
+                }
+                line x1=(tenth(x)) x2=(tenth(x + 18.0)) y1=(tenth(y - 4.0)) y2=(tenth(y - 4.0))
+                    stroke=(colour) stroke-width="2.5" stroke-dasharray=[dash] {}
+                text x=(tenth(x + 23.0)) y=(tenth(y)) { (series.name) }
             }
-            let _ = write!(
-                svg,
-                "<line x1=\"{x:.1}\" x2=\"{:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" \
-                 stroke-width=\"2.5\"{dash}/><text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
-                x + 18.0,
-                y - 4.0,
-                y - 4.0,
-                x + 23.0,
-                escape(&series.name)
-            );
+        };
+        html! {
+            @for (index, (series, place)) in self.series.iter().zip(legend).enumerate() {
+                (line(index, series, *place))
+            }
         }
     }
 
@@ -176,7 +157,7 @@ impl LineChart {
     }
 }
 
-/// From values to places.
+/// Maps values to coordinates.
 struct Axis {
     range: [f64; 2],
     places: [f64; 2],
@@ -250,19 +231,9 @@ impl Axis {
     }
 }
 
-/// `text` with what HTML and SVG give a meaning replaced.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
+/// A coordinate to a tenth.
+fn tenth(value: f64) -> String {
+    format!("{value:.1}")
 }
 
 #[cfg(test)]
@@ -292,6 +263,22 @@ mod tests {
         let lines = svg.split("<line class=\"grid\" ").skip(1);
         let highest = lines.map(|text| number(text.split("y1=\"").nth(1).unwrap()));
         [height, lowest.fold(0.0, f64::max), highest.fold(f64::INFINITY, f64::min)]
+    }
+
+    #[test]
+    fn names_are_escaped_and_elements_are_closed() {
+        let chart = LineChart {
+            title: "a < b & \"c\"".into(),
+            x_label: "<x>".into(),
+            y_label: String::new(),
+            log_y: true,
+            y_range: None,
+            series: vec![Series { name: "<b>".into(), points: vec![[0.0, 1.0]], dashed: true }],
+        };
+        let svg = chart.svg_file();
+        assert!(svg.contains("a &lt; b &amp; &quot;c&quot;") && svg.contains("&lt;b&gt;"), "{svg}");
+        assert!(!svg.contains("<b>") && !svg.contains("<x>"), "{svg}");
+        assert_eq!(svg.matches('<').count(), 2 * svg.matches("</").count(), "{svg}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The pose field of one image: a picture with an arrow a position, and its figures.
+//! The pose field of one image: a picture with one arrow per position, and its figures.
 
 use serde::Serialize;
 use sren::pose::Images;
@@ -21,19 +21,21 @@ pub struct PosePicture {
     field: PoseField,
 }
 
-/// Lower, middle and upper tenth of a set of values.
+/// 10th, 50th and 90th percentile of a set of values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Spread {
-    /// A tenth of the values is below.
+    /// 10th percentile.
     pub p10: f32,
-    /// Half of the values is below.
+    /// 50th percentile.
     pub median: f32,
-    /// A tenth of the values is above.
+    /// 90th percentile.
     pub p90: f32,
 }
 
 /// One position of the field.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct PosedPoint {
     /// Column in the image, in pixels.
     pub x: f64,
@@ -49,6 +51,7 @@ pub struct PosedPoint {
 
 /// The figures of a pose field.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct PoseFigures {
     /// Height of the image in pixels.
     pub height: usize,
@@ -58,25 +61,25 @@ pub struct PoseFigures {
     pub step: f64,
     /// Number of positions.
     pub positions: usize,
-    /// The part of them that has a pose.
+    /// The share of them that has a pose.
     pub share: f64,
-    /// Scales in pixels where there is a pose; nothing where there is none.
+    /// Scales in pixels over the positions with a pose, if there are any.
     pub scale: Option<Spread>,
-    /// The direction that most of the image agrees on, in degrees.
+    /// Mean direction, weighted by confidence, in degrees.
     pub dominant_angle_deg: f64,
-    /// How much it agrees: 0 not at all, 1 entirely.
+    /// Length of the mean direction: 0 for no common direction, 1 for one direction.
     pub coherence: f64,
     /// The positions that have a pose.
     pub poses: Vec<PosedPoint>,
 }
 
 impl PosePicture {
-    /// Reads the poses of an image.
+    /// Estimates the poses of an image.
     pub fn new(estimator: &PoseEstimator, image: Image) -> Result<Self> {
         Self::with_arrows(estimator, image, ARROWS)
     }
 
-    /// The same with about so many arrows along the longer side.
+    /// The same with about `arrows` arrows along the longer side.
     pub(crate) fn with_arrows(
         estimator: &PoseEstimator,
         image: Image,
@@ -108,8 +111,8 @@ impl PosePicture {
         let mut poses = self.poses();
         poses.sort_by(|a, b| b.scale.total_cmp(&a.scale));
         for pose in poses {
-            let place = |axis: usize, v: f64| (corner[axis] + (v + 0.5) * zoom - 0.5) as f32;
-            let at = [place(0, pose.x), place(1, pose.y)];
+            let pixel = |axis: usize, v: f64| (corner[axis] + (v + 0.5) * zoom - 0.5) as f32;
+            let at = [pixel(0, pose.x), pixel(1, pose.y)];
             let (sin, cos) = pose.angle_deg.to_radians().sin_cos();
             // Longer by the same amount for every doubling: large frames would hide the image.
             let length = spacing * (0.5 + 0.22 * pose.scale.log2()).max(0.3);

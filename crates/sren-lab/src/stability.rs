@@ -8,6 +8,7 @@ use sren_data::Dataset;
 use crate::error::Result;
 use crate::evaluation::accuracy;
 use crate::plot::{LineChart, Series};
+use crate::progress::Task;
 
 /// Degrees between two angles.
 const ANGLE_STEP: usize = 15;
@@ -45,9 +46,11 @@ pub fn stability(
     images: &Dataset,
     indices: &[usize],
 ) -> Result<Stability> {
+    let task = Task::new("measuring stability", 360 / ANGLE_STEP + SCALES.len());
     let point = |at: f64, scale: f64, angle: f64| -> Result<StabilityPoint> {
         let transform = Similarity::new(scale, angle.to_radians(), [0.0; 2])?;
         let found = accuracy(network, images, indices, |_| Ok(transform))?;
+        task.advance(1);
         Ok(StabilityPoint { at, accuracy: found.accuracy })
     };
     let angles = (0..360).step_by(ANGLE_STEP).map(|degrees| degrees as f64);

@@ -1,17 +1,19 @@
-//! The paper's Table 1, ours beside it.
+//! Our figures beside the paper's Table 1.
 
 use serde::Serialize;
 use sren_data::TestSet;
 
 use crate::evaluation::Evaluation;
 use crate::paper::paper_row;
+use crate::text_table::TextTable;
 
-/// One row: a kind of network, trained once or with several seeds.
+/// One row: an equivariance group, trained with one or several seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TableRow {
     /// Its name: cnn, so2, scale, sren or sren+.
     pub row: String,
-    /// One evaluation a seed, on all four test sets.
+    /// One evaluation per seed, on all four test sets.
     pub seeds: Vec<Evaluation>,
     /// Mean accuracy over the seeds upright, on R, S and SRT.
     pub mean: [f64; 4],
@@ -44,21 +46,23 @@ impl TableRow {
 
 /// The table for the terminal.
 pub fn table_text(rows: &[TableRow]) -> String {
-    let four =
-        |values: &[f64; 4]| values.iter().map(|value| format!("{value:>8.2}")).collect::<String>();
-    let mut text = format!("{:<16}{:>8}{:>8}{:>8}{:>8}", "", "upright", "r", "s", "srt");
+    let mut table = TextTable::new(["per cent", "upright", "r", "s", "srt"]);
+    let mut line = |name: String, values: &[f64; 4]| {
+        let values = values.iter().map(|value| format!("{value:.2}"));
+        table.row(std::iter::once(name).chain(values));
+    };
     for row in rows {
         let seeds = row.seeds.len();
         let name = if seeds > 1 { format!("{}, {seeds} seeds", row.row) } else { row.row.clone() };
-        text.push_str(&format!("\n{name:<16}{}", four(&row.mean)));
+        line(name, &row.mean);
         if seeds > 1 {
-            text.push_str(&format!("\n{:<16}{}", "  spread", four(&row.spread)));
+            line("  range over seeds".into(), &row.spread);
         }
         if let Some(paper) = &row.paper {
-            text.push_str(&format!("\n{:<16}{}", "  the paper's", four(paper)));
+            line("  paper".into(), paper);
         }
     }
-    text
+    table.to_string()
 }
 
 #[cfg(test)]
@@ -67,7 +71,7 @@ mod tests {
     use crate::evaluation::Accuracy;
 
     #[test]
-    fn seeds_have_a_mean_and_a_spread() {
+    fn seeds_have_a_mean_and_a_range() {
         let one = |accuracy: f64| Evaluation {
             model: "sren".into(),
             augmented: true,
@@ -79,7 +83,7 @@ mod tests {
         assert_eq!(row.paper, Some([99.42, 98.3, 99.28, 95.1]));
         let text = table_text(&[row, TableRow::new("cnn", vec![one(50.0)])]);
         assert!(
-            text.contains("sren+, 2 seeds") && text.contains("spread") && text.contains("33.56")
+            text.contains("sren+, 2 seeds") && text.contains("range") && text.contains("33.56")
         );
     }
 }

@@ -5,7 +5,7 @@
 //! | concept | items |
 //! |---|---|
 //! | the group Sim(2) | [`Similarity`], [`wrap_angle`] |
-//! | its action on images | [`Image`], [`warp`], [`sample`], [`resize`] |
+//! | its action on images | [`Image`], [`warp`], [`sample`] |
 //! | positions where layers are evaluated | [`Grid`] |
 //! | functions on an annulus, steered by a similarity | [`Annulus`], [`FourierArgand`] |
 //! | local frames | [`PoseTemplate`], [`PoseParams`], [`PoseSpec`], [`read_pose`] |
@@ -62,4 +62,4 @@ pub use reference::read_pose;
 pub use shape::element_count;
 pub use similarity::{Similarity, wrap_angle};
 pub use template::PoseTemplate;
-pub use warp::{About, Interpolation, resize, sample, warp};
+pub use warp::{About, Interpolation, sample, warp};

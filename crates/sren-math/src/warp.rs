@@ -1,8 +1,6 @@
 //! The action of Sim(2) on images: `(L_T f)(x) = f(T^-1 x)`, zero outside the image.
 
-use crate::error::Result;
 use crate::image::Image;
-use crate::shape::element_count;
 use crate::similarity::Similarity;
 
 /// Interpolation between pixels.
@@ -53,47 +51,6 @@ pub fn warp(image: &Image, transform: &Similarity, about: About, how: Interpolat
         sample(image, point, how, pixel);
     }
     Image::from_parts(height, width, channels, data)
-}
-
-/// The image resized to `height x width`, with the corners of the outermost pixels aligned. Each axis
-/// has its own factor; a reduced axis averages over the pixels that it covers.
-pub fn resize(image: &Image, height: usize, width: usize) -> Result<Image> {
-    let len = element_count("resize", &[height, width, image.channels()])?;
-    let rows = resample_axis(image.height(), height);
-    let columns = resample_axis(image.width(), width);
-    let channels = image.channels();
-    let mut data = vec![0.0f32; len];
-    for (i, pixel) in data.chunks_exact_mut(channels).enumerate() {
-        for &(y, wy) in &rows[i / width] {
-            for &(x, wx) in &columns[i % width] {
-                let start = (y * image.width() + x) * channels;
-                for (out, v) in pixel.iter_mut().zip(&image.data()[start..start + channels]) {
-                    *out += (wy * wx) as f32 * v;
-                }
-            }
-        }
-    }
-    Image::new(height, width, channels, data)
-}
-
-/// For every new index the old indices and weights (sum 1) of a tent of radius max(1, old/new).
-fn resample_axis(old: usize, new: usize) -> Vec<Vec<(usize, f64)>> {
-    let factor = old as f64 / new.max(1) as f64;
-    let radius = factor.max(1.0);
-    (0..new)
-        .map(|i| {
-            let centre = (i as f64 + 0.5) * factor - 0.5;
-            let first = (centre - radius).floor().max(0.0) as usize;
-            let last = ((centre + radius).ceil() as usize).min(old - 1);
-            let mut taps: Vec<_> = (first..=last)
-                .map(|j| (j, (1.0 - (j as f64 - centre).abs() / radius).max(0.0)))
-                .filter(|(_, w)| *w > 0.0)
-                .collect();
-            let sum: f64 = taps.iter().map(|(_, w)| w).sum();
-            taps.iter_mut().for_each(|(_, w)| *w /= sum);
-            taps
-        })
-        .collect()
 }
 
 /// The image at any point, one value per channel.

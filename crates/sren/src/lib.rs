@@ -45,9 +45,7 @@ pub use layers::{
     pool,
 };
 pub use pose::{Equivariance, Frames, PoseEstimator, PoseEstimatorConfig, PoseField, read_pose};
-pub use sren_math::{
-    About, Grid, Image, Interpolation, MathError, Similarity, resize, warp, wrap_angle,
-};
+pub use sren_math::{About, Grid, Image, Interpolation, MathError, Similarity, warp, wrap_angle};
 pub use weights::{ParameterPath, Precision, Weights};
 
 #[cfg(doctest)]

@@ -14,7 +14,8 @@ fn compare(k: usize, stride: usize, [h, w]: [usize; 2], channels: [usize; 2]) {
     let (device, n, [c_in, c_out]) = (device(), 2, channels);
     let input_grid = Grid::pixels(h, w);
     let grid = input_grid.corner_aligned(stride).unwrap();
-    let taps = TapTable::new(&PoseField::identity(grid, n).unwrap(), &input_grid, k, 1.0, false).unwrap();
+    let taps =
+        TapTable::new(&PoseField::identity(grid, n).unwrap(), &input_grid, k, 1.0, false).unwrap();
 
     let mut layer = SimConv2dConfig::new(channels, k).with_stride(stride).init(&device).unwrap();
     let weight = tensor(1, [k, k, c_in, c_out], &device).require_grad();

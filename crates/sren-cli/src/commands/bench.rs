@@ -6,13 +6,13 @@ use sren_lab::bench::{Options, run};
 use crate::Failure;
 use crate::output::{print, print_json};
 
-/// Measure speed against Burn's plain convolution in the same run, and memory.
+/// Measure speed against Burn's plain convolution in the same run, and peak memory.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// Rounds of which the least time counts
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    /// Rounds of which the minimum time is taken
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repetitions: u16,
-    /// Print the figures as JSON
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }

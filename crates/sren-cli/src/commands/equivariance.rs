@@ -1,4 +1,4 @@
-//! `sren equivariance`: how well what should follow the image follows it.
+//! `sren equivariance`: the equivariance error of layers and of local frames.
 
 use std::path::{Path, PathBuf};
 
@@ -15,47 +15,50 @@ use sren_lab::{LabError, atomic_write};
 use super::eval::load;
 use super::pose_lemma::PoseLemma;
 use super::train::arch;
+use crate::arguments::Threads;
 use crate::output::{create_folder, print, print_json};
 use crate::{Failure, wrong_usage};
 
-/// Images for the frames, if no number is given.
+/// Default number of images for the frames.
 const LEMMA_IMAGES: u32 = 400;
+/// Most images.
+const MAX_IMAGES: u32 = 100_000;
 
-/// Measure equivariance: of every layer of a network beside a plain CNN, or of the local frames,
-/// by transforming images.
+/// Measure the equivariance error of every layer of a network beside a plain CNN, or of the local
+/// frames.
 #[derive(Debug, Args)]
 pub(crate) struct Equivariance {
-    /// The folder of a run [default: random weights of the default network]
+    /// Folder of a run, or mnist-sren for the bundled network [default: random weights]
     #[arg(conflicts_with = "pose")]
     run: Option<PathBuf>,
-    /// The network of random weights: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos
+    /// Architecture with random weights: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos
     #[arg(long, value_name = "NAME", default_value = "small", conflicts_with_all = ["run", "pose"],
         value_parser = arch)]
     arch: Architecture,
-    /// Measure the pose field instead: does it turn and grow with the image?
+    /// Measure the local frames instead
     #[arg(long)]
     pose: bool,
-    /// With --pose: a folder with photographs (png, jpeg) to measure on as well; its folder test,
+    /// With --pose: a folder of photographs (png, jpeg) to measure on as well; its subfolder test,
     /// if it has one
     #[arg(long, value_name = "DIR", requires = "pose")]
     data: Option<PathBuf>,
-    /// The images: mnist, smooth (drawn, not warped) or a folder of png and jpeg files; with
-    /// --pose their number [default: mnist; with --pose 400]
+    /// Images: mnist, smooth (drawn, not warped) or a folder of png and jpeg files; with --pose
+    /// their number [default: mnist; with --pose 400]
     #[arg(long, value_name = "mnist|smooth|DIR|N", value_parser = images)]
     images: Option<ImagesChoice>,
     /// Number of images [default: 40 digits, 3 smooth images, 4 files]
     #[arg(long, value_name = "N", conflicts_with = "pose",
         value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: Option<u16>,
-    /// Positions compared for each transform, each by a pass of its own
+    /// Positions compared per transform, one forward pass each
     #[arg(long, value_name = "N", default_value_t = 4, conflicts_with = "pose",
         value_parser = clap::value_parser!(u16).range(1..=1000))]
     positions: u16,
-    /// Turns over the circle, a multiple of 4
+    /// Rotations over the circle, a multiple of 4
     #[arg(long, value_name = "N", default_value_t = 12, conflicts_with = "pose",
         value_parser = clap::value_parser!(u16).range(1..=360))]
     angles: u16,
-    /// The run of a trained CNN to stand beside [default: the same weights without frames]
+    /// Run of a trained CNN for comparison [default: the same weights without frames]
     #[arg(long, value_name = "RUN", conflicts_with = "pose")]
     cnn: Option<PathBuf>,
     /// Seed of random weights and smooth images; with --pose of transforms and positions
@@ -64,15 +67,14 @@ pub(crate) struct Equivariance {
     /// Folder for equivariance.json, angle.svg and scale.svg
     #[arg(short, long, value_name = "DIR", conflicts_with = "pose")]
     output: Option<PathBuf>,
-    /// Number of threads [default: one a core]
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    /// Print the figures as JSON
+    #[command(flatten)]
+    threads: Threads,
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What `--images` says.
+/// The value of `--images`.
 #[derive(Debug, Clone, PartialEq)]
 enum ImagesChoice {
     Mnist,
@@ -85,22 +87,24 @@ fn images(text: &str) -> Result<ImagesChoice, String> {
     Ok(match (text, text.parse()) {
         ("mnist", _) => ImagesChoice::Mnist,
         ("smooth", _) => ImagesChoice::Smooth,
-        (_, Ok(0)) => return Err("expected at least 1 image, got 0".into()),
+        (_, Ok(number)) if !(1..=MAX_IMAGES).contains(&number) => {
+            return Err(format!("expected 1 to {MAX_IMAGES} images, got {number}"));
+        }
         (_, Ok(number)) => ImagesChoice::Number(number),
         _ => ImagesChoice::Folder(text.into()),
     })
 }
 
-/// A network, what it was made by, and where its weights come from.
+/// A network, its configuration, and the origin of its weights.
 struct Named {
     network: Network,
     config: NetworkConfig,
     weights: String,
-    /// Side that photographs are brought to.
+    /// Side that photographs are resized to.
     side: usize,
 }
 
-/// Side that photographs are brought to for a network that was not trained on any.
+/// The same for a network that was not trained on photographs.
 const SIDE: usize = 96;
 
 impl Named {
@@ -118,7 +122,7 @@ impl Named {
         let mut config = arch.config(1, 10);
         config.pose = config.pose.enlarged(side as f64 / CANVAS as f64);
         let network = config.init(&device)?;
-        // Burn draws weights when they are first looked at: now.
+        // Burn initialises weights on first access: now.
         Weights::of(&network);
         Ok(Self { network, config, weights: format!("random weights, seed {seed}"), side: SIDE })
     }
@@ -133,7 +137,7 @@ impl Equivariance {
         if self.pose {
             return self.lemma();
         }
-        let result = with_threads(self.threads, || self.measure())??;
+        let result = with_threads(self.threads.count(), || self.measure())??;
         if let Some(folder) = &self.output {
             create_folder(folder)?;
             let json = serde_json::to_string_pretty(&result)?;
@@ -180,8 +184,8 @@ impl Equivariance {
             None => LEMMA_IMAGES,
             Some(ImagesChoice::Number(number)) => *number,
             Some(_) => {
-                let says = "with --pose, --images is the number of images";
-                wrong_usage(ErrorKind::InvalidValue, says)
+                let message = "with --pose, --images is the number of images";
+                wrong_usage(ErrorKind::InvalidValue, message)
             }
         };
         let (data, seed, json) = (self.data.as_deref(), self.seed, self.json);

@@ -1,5 +1,6 @@
 //! `sren eval`: accuracy on transformed test images.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,51 +9,57 @@ use sren::Similarity;
 use sren::models::{Network, parameter_count};
 use sren_data::{Dataset, RandomTransform, Split, TestSet};
 use sren_lab::inference::{BUNDLED, Model};
+use sren_lab::progress::Task;
 use sren_lab::threads::with_threads;
 use sren_lab::training::TrainingConfig;
 use sren_lab::{
-    Accuracy, Evaluation, LabError, PhotographEvaluation, Transform, accuracy, confusion,
-    paper_row, spread,
+    Accuracy, Evaluation, LabError, PhotographEvaluation, TextTable, Transform, accuracy,
+    confusion, paper_row, spread,
 };
 
 use super::photograph_table;
 use crate::Failure;
+use crate::arguments::{MAX_TEST_IMAGES, Threads};
 use crate::output::{print, print_json};
 
-/// Evaluate a trained network on test sets, or on transforms of your choice.
+/// Greatest angle in degrees, and greatest scale: the least is its inverse.
+const MAX_ANGLE: f64 = 36_000.0;
+const MAX_SCALE: f64 = 100.0;
+
+/// Evaluate a trained network on test sets, or under transforms of your choice.
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// The folder of a run; mnist-sren is the network that comes with the program
+    /// Folder of a run, or mnist-sren for the bundled network
     #[arg(default_value = BUNDLED)]
     run: PathBuf,
     /// Test sets: upright, r, s, srt, ood [default: upright,r,s,srt for digits, upright,ood for
-    /// images of your own]
+    /// your own images]
     #[arg(long, value_name = "SETS", value_delimiter = ',', value_parser = set,
         conflicts_with_all = ["angle", "scale", "angles", "scales"])]
     sets: Vec<TestSet>,
-    /// Turn every test image by this many degrees instead
-    #[arg(long, value_name = "DEG", allow_negative_numbers = true)]
+    /// Rotate every test image by this many degrees instead
+    #[arg(long, value_name = "DEG", value_parser = angle, allow_negative_numbers = true)]
     angle: Option<f64>,
-    /// Scale every test image by this instead
-    #[arg(long, value_name = "S")]
+    /// Scale every test image by this factor instead
+    #[arg(long, value_name = "S", value_parser = scale)]
     scale: Option<f64>,
-    /// Turn every test image at random by degrees between these instead
-    #[arg(long, value_name = "FROM,TO", value_parser = range, allow_hyphen_values = true,
+    /// Rotate every test image by a random angle in this range of degrees instead
+    #[arg(long, value_name = "FROM,TO", value_parser = |text: &str| range(text, angle), allow_hyphen_values = true,
         conflicts_with_all = ["angle", "scale"])]
     angles: Option<[f64; 2]>,
-    /// Scale every test image at random between these instead
-    #[arg(long, value_name = "FROM,TO", value_parser = range, conflicts_with_all = ["angle", "scale"])]
+    /// Scale every test image by a random factor in this range instead
+    #[arg(long, value_name = "FROM,TO", value_parser = |text: &str| range(text, scale),
+        conflicts_with_all = ["angle", "scale"])]
     scales: Option<[f64; 2]>,
-    /// Test images of each set: the first of them, of your own spread over all
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    /// Test images per set: the first ones, or of your own images evenly spaced ones
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=MAX_TEST_IMAGES))]
     images: u16,
-    /// Judge by the training images that the run held out instead, to tune without the test images
+    /// Evaluate on the held-out training images instead, to tune without the test images
     #[arg(long)]
     held_out: bool,
-    /// Number of threads [default: one a core]
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    /// Print the figures as JSON
+    #[command(flatten)]
+    threads: Threads,
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }
@@ -61,28 +68,39 @@ fn set(name: &str) -> Result<TestSet, String> {
     name.parse::<TestSet>().map_err(|e| e.to_string())
 }
 
-fn range(text: &str) -> Result<[f64; 2], String> {
-    let number = |part: &str| part.trim().parse::<f64>().ok();
-    let parts = text.split_once(',').map(|(from, to)| (number(from), number(to)));
-    match parts {
-        Some((Some(from), Some(to))) => Ok([from, to]),
-        _ => Err("expected two numbers with a comma between them".into()),
-    }
+fn angle(text: &str) -> Result<f64, String> {
+    number(text, -MAX_ANGLE..=MAX_ANGLE)
 }
 
-/// What was found.
+fn scale(text: &str) -> Result<f64, String> {
+    number(text, 1.0 / MAX_SCALE..=MAX_SCALE)
+}
+
+/// A number within its bounds.
+fn number(text: &str, bounds: RangeInclusive<f64>) -> Result<f64, String> {
+    let expected = || format!("expected a number of {} to {}", bounds.start(), bounds.end());
+    text.trim().parse().ok().filter(|value| bounds.contains(value)).ok_or_else(expected)
+}
+
+/// Two numbers with a comma between them.
+fn range(text: &str, number: fn(&str) -> Result<f64, String>) -> Result<[f64; 2], String> {
+    let parts = text.split_once(',').ok_or("expected two numbers with a comma between them")?;
+    Ok([number(parts.0)?, number(parts.1)?])
+}
+
+/// The results.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum Report {
     Digits(Evaluation),
-    ImageFolderConfig(PhotographEvaluation),
+    Photographs(PhotographEvaluation),
 }
 
 impl Report {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Digits(evaluation) => table(evaluation),
-            Self::ImageFolderConfig(evaluation) => photograph_table::table(evaluation),
+            Self::Photographs(evaluation) => photograph_table::table(evaluation),
         }
     }
 }
@@ -90,9 +108,9 @@ impl Report {
 impl Eval {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let transforms = self.transforms()?;
-        let judges = if self.held_out { Judges::HeldOut } else { Judges::Test };
-        let work = || report(&self.run, transforms, judges, self.images.into());
-        let report = with_threads(self.threads, work)??;
+        let subset = if self.held_out { Subset::HeldOut } else { Subset::Test };
+        let work = || report(&self.run, transforms, subset, self.images.into());
+        let report = with_threads(self.threads.count(), work)??;
         match (self.json, self.held_out) {
             (true, _) => print_json(&report),
             (false, true) => print(&format!("held-out training images\n{}", report.text())),
@@ -100,7 +118,7 @@ impl Eval {
         }
     }
 
-    /// The transforms that were asked for, by name; none for the usual ones.
+    /// The transforms of the arguments, by name; empty for the default ones.
     fn transforms(&self) -> Result<Vec<(String, Transform)>, LabError> {
         if self.angle.is_some() || self.scale.is_some() {
             let (angle, scale) = (self.angle.unwrap_or(0.0), self.scale.unwrap_or(1.0));
@@ -122,21 +140,21 @@ fn named(sets: &[TestSet]) -> Vec<(String, Transform)> {
     sets.iter().map(|set| (set.name().to_string(), Transform::Set(*set))).collect()
 }
 
-/// The images that a run is judged by.
+/// The images that a run is evaluated on.
 #[derive(Clone, Copy)]
-pub(crate) enum Judges {
+pub(crate) enum Subset {
     /// Test images.
     Test,
-    /// Training images that it did not learn from.
+    /// Training images that were held out for validation.
     HeldOut,
 }
 
-/// The run in `path` on the first `images` of those it is judged by, transformed by each of
-/// `transforms`, or as usual if there are none.
+/// Evaluates the run in `path` on at most `images` images of `subset` under each of `transforms`, or
+/// under the default ones if there are none.
 pub(crate) fn report(
     path: &Path,
     mut transforms: Vec<(String, Transform)>,
-    judges: Judges,
+    part: Subset,
     images: usize,
 ) -> Result<Report, LabError> {
     let (network, config) = load(path)?;
@@ -144,30 +162,40 @@ pub(crate) fn report(
         let digits = config.image_folder.is_none();
         transforms = if digits { named(&TestSet::ALL) } else { named(&TestSet::PHOTOGRAPHS) };
     }
-    let loaded = config.load(match judges {
-        Judges::Test => Split::Test,
-        Judges::HeldOut => Split::Train,
+    let loaded = config.load(match part {
+        Subset::Test => Split::Test,
+        Subset::HeldOut => Split::Train,
     })?;
-    left_out(&loaded.broken);
-    let mut indices = match judges {
-        Judges::Test => some(&loaded.images, images, config.image_folder.is_some()),
-        Judges::HeldOut => config.split(loaded.images.len())?.validation,
+    skipped(&loaded.broken);
+    let mut indices = match part {
+        Subset::Test => subset(&loaded.images, images, config.image_folder.is_some()),
+        Subset::HeldOut => config.split(loaded.images.len())?.validation,
     };
     indices.truncate(images);
     if config.image_folder.is_none() {
         let mut found = Vec::new();
         for (name, transform) in transforms {
-            let result = accuracy(&network, &loaded.images, &indices, |i| transform.at(i))?;
+            let task = Task::new(format!("evaluating {name}"), indices.len());
+            let counted = |i| {
+                task.advance(1);
+                transform.at(i)
+            };
+            let result = accuracy(&network, &loaded.images, &indices, counted)?;
             found.push((name, result));
         }
         return Ok(Report::Digits(summary(&network, &config, found)));
     }
     let mut sets = std::collections::BTreeMap::new();
     for (name, transform) in transforms {
-        let found = confusion(&network, &loaded.images, &indices, |i| transform.at(i))?;
+        let task = Task::new(format!("evaluating {name}"), indices.len());
+        let counted = |i| {
+            task.advance(1);
+            transform.at(i)
+        };
+        let found = confusion(&network, &loaded.images, &indices, counted)?;
         sets.insert(name, found.into());
     }
-    Ok(Report::ImageFolderConfig(PhotographEvaluation {
+    Ok(Report::Photographs(PhotographEvaluation {
         model: config.model.clone(),
         augmented: config.augment,
         parameters: parameter_count(&network),
@@ -177,24 +205,24 @@ pub(crate) fn report(
     }))
 }
 
-/// Names the files that were left out, on standard error.
-pub(crate) fn left_out(broken: &[sren_data::DataError]) {
+/// Lists the files that were skipped, on standard error.
+pub(crate) fn skipped(broken: &[sren_data::DataError]) {
     const SHOWN: usize = 20;
-    broken.iter().take(SHOWN).for_each(|error| eprintln!("left out: {error}"));
+    broken.iter().take(SHOWN).for_each(|error| eprintln!("skipped: {error}"));
     if broken.len() > SHOWN {
-        eprintln!("left out: {} more", broken.len() - SHOWN);
+        eprintln!("skipped: {} more", broken.len() - SHOWN);
     }
 }
 
-/// The best network of the run in `path`, ready to evaluate, and its config.
+/// The best network of the run in `path`, on the inference device, and its configuration.
 pub(crate) fn load(path: &Path) -> Result<(Network, TrainingConfig), LabError> {
     let Model { network, config } = Model::open(path)?;
     Ok((network, config))
 }
 
-/// The first `count` of them or, where classes stand one after the other, `count` spread over all.
-pub(crate) fn some(images: &Dataset, count: usize, over_all: bool) -> Vec<usize> {
-    if over_all { spread(images.len(), count) } else { (0..images.len().min(count)).collect() }
+/// The first `count` images or, where they are sorted by class, `count` evenly spaced ones.
+pub(crate) fn subset(images: &Dataset, count: usize, sorted: bool) -> Vec<usize> {
+    if sorted { spread(images.len(), count) } else { (0..images.len().min(count)).collect() }
 }
 
 fn summary(
@@ -210,16 +238,15 @@ fn summary(
     }
 }
 
-/// Accuracies in the order of the paper's Table 1, beside the paper's where it has them.
+/// Accuracies in the order of the paper's Table 1, beside those of the paper.
 pub(crate) fn table(evaluation: &Evaluation) -> String {
     let paper = paper_row(&evaluation.model, evaluation.augmented).map(|(_, row)| row);
     let plus = if evaluation.augmented { "+" } else { "" };
-    let mut text = format!("{}{plus}: {} parameters", evaluation.model, evaluation.parameters);
-    text.push_str("\nset                    accuracy   paper   images");
+    let mut table = TextTable::new(["set", "accuracy", "paper", "images"]);
     let mut line = |name: &str, found: &Accuracy, paper: Option<f64>| {
         let paper = paper.map_or("-".into(), |paper| format!("{paper:.2}"));
         let Accuracy { accuracy, n } = found;
-        text.push_str(&format!("\n{name:<20} {accuracy:>8.2} % {paper:>7}   {n}"));
+        table.row([name.to_string(), format!("{accuracy:.2} %"), paper, n.to_string()]);
     };
     for (index, set) in TestSet::ALL.iter().enumerate() {
         if let Some(found) = evaluation.sets.get(set.name()) {
@@ -230,5 +257,5 @@ pub(crate) fn table(evaluation: &Evaluation) -> String {
     for (name, found) in evaluation.sets.iter().filter(|(name, _)| is_new(name)) {
         line(name, found, None);
     }
-    text
+    format!("{}{plus}: {} parameters\n\n{table}", evaluation.model, evaluation.parameters)
 }

@@ -1,9 +1,10 @@
-//! `sren info`: what a run's network is made of and how it was trained.
+//! `sren info`: the layers of a run's network and its training history.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use sren::models::LayerGeometry;
+use sren_lab::TextTable;
 use sren_lab::inference::{BUNDLED, Model};
 
 use crate::Failure;
@@ -12,7 +13,7 @@ use crate::output::print;
 /// Show the parameters, multiply-adds, layers and training history of a run.
 #[derive(Debug, Args)]
 pub(crate) struct Info {
-    /// The folder of a run; mnist-sren is the network that comes with the program
+    /// Folder of a run, or mnist-sren for the bundled network
     #[arg(default_value = BUNDLED)]
     run: PathBuf,
 }
@@ -30,23 +31,31 @@ impl Info {
             geometry.parameters(),
             geometry.multiply_adds() as f64 * 1e-9,
         );
-        text.push_str("layer                     output       parameters   mega multiply-adds\n");
+        let mut layers =
+            TextTable::new(["layer", "output", "parameters", "mega multiply-adds"]).left(1);
         for LayerGeometry { name, output: [h, w, c], parameters, multiply_adds, .. } in
             geometry.layers()
         {
-            let mega = *multiply_adds as f64 * 1e-6;
-            let output = format!("{h}x{w}x{c}");
-            text.push_str(&format!("{name:<24}  {output:<11} {parameters:>11}   {mega:>10.3}\n"));
+            layers.row([
+                name.clone(),
+                format!("{h}x{w}x{c}"),
+                parameters.to_string(),
+                format!("{:.3}", *multiply_adds as f64 * 1e-6),
+            ]);
         }
-        text.push_str(&format!("\n{} of {} epochs", metrics.len(), config.epochs));
-        if !metrics.is_empty() {
-            text.push_str("\nepoch     loss   accuracy   validation   images/s");
-        }
+        text.push_str(&format!("{layers}\n\n{} of {} epochs", metrics.len(), config.epochs));
+        let mut epochs = TextTable::new(["epoch", "loss", "accuracy", "validation", "images/s"]);
         for m in &metrics {
-            text.push_str(&format!(
-                "\n{:>5}  {:>7.4}   {:>6.2} %     {:>6.2} %   {:>8.0}",
-                m.epoch, m.loss, m.accuracy, m.validation_accuracy, m.images_per_second
-            ));
+            epochs.row([
+                m.epoch.to_string(),
+                format!("{:.4}", m.loss),
+                format!("{:.2} %", m.accuracy),
+                format!("{:.2} %", m.validation_accuracy),
+                format!("{:.0}", m.images_per_second),
+            ]);
+        }
+        if !metrics.is_empty() {
+            text.push_str(&format!("\n{epochs}"));
         }
         print(&text)
     }

@@ -1,45 +1,44 @@
-//! Accuracy on photographs as a table: all, by class, and which class is taken for which.
+//! Accuracy on photographs as tables: over all images, by class, and the confusion matrices.
 
-use sren_lab::{ClassAccuracy, PhotographEvaluation};
+use sren_lab::{ClassAccuracy, PhotographEvaluation, TextTable};
 
 /// Characters of a class name in the head of the confusion matrix.
 const SHORT: usize = 6;
 
-/// Sets, classes and, below them, a confusion matrix a set.
+/// Sets, classes and, below them, one confusion matrix per set.
 pub(crate) fn table(evaluation: &PhotographEvaluation) -> String {
     let plus = if evaluation.augmented { "+" } else { "" };
     let PhotographEvaluation { model, parameters, data, classes, sets, .. } = evaluation;
-    let mut text = format!("{model}{plus}: {parameters} parameters, test images of {data}\n");
-    text.push_str("set                            accuracy   images\n");
-    // The upright set first, whatever the others are called.
+    // The upright set first, then the others by name.
     let mut sets: Vec<(&String, &ClassAccuracy)> = sets.iter().collect();
     sets.sort_by_key(|(name, _)| (name.as_str() != "upright", name.as_str()));
+    let mut overall = TextTable::new(["set", "accuracy", "images"]);
     for (name, set) in &sets {
-        text.push_str(&format!("{name:<30} {:>6.2} %   {}\n", set.all.accuracy, set.all.n));
+        let accuracy = format!("{:.2} %", set.all.accuracy);
+        overall.row([name.to_string(), accuracy, set.all.n.to_string()]);
     }
-    let width = classes.iter().map(|class| class.chars().count()).max().unwrap_or(0).max(5);
-    text.push_str(&format!("\n{:<width$}", "class"));
-    sets.iter().for_each(|(name, _)| text.push_str(&format!("  {name:>9}")));
+    let names = sets.iter().map(|(name, _)| name.as_str());
+    let mut by_class = TextTable::new(std::iter::once("class").chain(names));
     for (at, class) in classes.iter().enumerate() {
-        text.push_str(&format!("\n{class:<width$}"));
-        for (name, set) in &sets {
-            let own = set.class_accuracy.get(at).copied().flatten();
-            let own = own.map_or("-".into(), |own| format!("{own:.2} %"));
-            let column = name.chars().count().max(9);
-            text.push_str(&format!("  {own:>column$}"));
-        }
+        let accuracies = sets.iter().map(|(_, set)| {
+            let accuracy = set.class_accuracy.get(at).copied().flatten();
+            accuracy.map_or("-".into(), |accuracy| format!("{accuracy:.2} %"))
+        });
+        by_class.row(std::iter::once(class.clone()).chain(accuracies));
     }
+    let mut text = format!(
+        "{model}{plus}: {parameters} parameters, test images of {data}\n\n{overall}\n\n{by_class}"
+    );
+    let heads = || classes.iter().map(|class| class.chars().take(SHORT).collect::<String>());
     for (name, set) in &sets {
-        text.push_str(&format!("\n\n{name}: rows are the true classes, columns what was told\n"));
-        text.push_str(&format!("{:<width$}", ""));
-        for class in classes {
-            let head: String = class.chars().take(SHORT).collect();
-            text.push_str(&format!("  {head:>SHORT$}"));
-        }
+        let mut confusion = TextTable::new(std::iter::once(String::new()).chain(heads()));
         for (class, row) in classes.iter().zip(set.confusion.counts()) {
-            text.push_str(&format!("\n{class:<width$}"));
-            row.iter().for_each(|count| text.push_str(&format!("  {count:>SHORT$}")));
+            let counts = row.iter().map(usize::to_string);
+            confusion.row(std::iter::once(class.clone()).chain(counts));
         }
+        text.push_str(&format!(
+            "\n\n{name}: rows are the true classes, columns the predicted ones\n{confusion}"
+        ));
     }
     text
 }

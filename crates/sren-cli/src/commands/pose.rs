@@ -11,16 +11,16 @@ use sren_lab::{PoseFigures, PosePicture, atomic_write};
 use crate::Failure;
 use crate::output::{print, print_json};
 
-/// Draw the local frames of an image: an arrow a position, its length by scale, its direction by
+/// Draw the local frames of an image: one arrow per position, its length by scale, its direction by
 /// angle, its opacity by confidence.
 #[derive(Debug, Args)]
 pub(crate) struct Pose {
     /// A png or jpeg file, or mnist:N for digit N of the bundled test set
     image: String,
-    /// Where the picture goes
+    /// File of the picture [default: pose.png]
     #[arg(short, long, value_name = "OUT.png")]
     output: Option<PathBuf>,
-    /// Print the figures as JSON
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }
@@ -50,7 +50,7 @@ impl Pose {
             return print_json(&Report { image: &self.image, figures });
         }
         let scales = figures.scale.as_ref().map_or("no position has a pose".into(), |s| {
-            format!("scale {:.1} px (tenths: {:.1} to {:.1})", s.median, s.p10, s.p90)
+            format!("median scale {:.1} px (10 % to 90 %: {:.1} to {:.1})", s.median, s.p10, s.p90)
         });
         print(&format!(
             "{}: {} x {} pixels, {:.0} % of {} positions have a pose, {scales}",

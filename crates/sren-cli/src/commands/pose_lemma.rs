@@ -1,16 +1,16 @@
-//! `sren equivariance --pose`: whether the local frames follow the image.
+//! `sren equivariance --pose`: the equivariance of the local frames.
 
 use std::path::Path;
 
 use serde::Serialize;
 use sren::{PoseEstimator, PoseEstimatorConfig};
 use sren_data::{Mnist, Split, find_images, read_image};
-use sren_lab::{Lemma, LemmaProtocol, LemmaSubject, lemma};
+use sren_lab::{Lemma, LemmaProtocol, LemmaSubject, TextTable, lemma, spread};
 
 use crate::Failure;
 use crate::output::{print, print_json};
 
-/// What is measured, and how it is told.
+/// What is measured, and how it is printed.
 #[derive(Debug)]
 pub(crate) struct PoseLemma<'a> {
     pub(crate) data: Option<&'a Path>,
@@ -40,15 +40,35 @@ impl PoseLemma<'_> {
         if self.json {
             return print_json(&Report { lemma: lemmas });
         }
-        print("images       follow     have a pose   angle error   ln scale error   positions")?;
-        print("             the image  (share)       (median)      (median)")?;
-        print(&row("MNIST", &lemmas.mnist))?;
-        lemmas.natural.as_ref().map_or(Ok(()), |natural| print(&row("photographs", natural)))
+        let mut table = TextTable::new([
+            "images",
+            "equivariant",
+            "have a pose",
+            "angle error",
+            "ln scale error",
+            "positions",
+        ]);
+        let natural = lemmas.natural.as_ref().map(|natural| ("photographs", natural));
+        for (name, lemma) in std::iter::once(("MNIST", &lemmas.mnist)).chain(natural) {
+            table.row([
+                name.to_string(),
+                format!("{:.1} %", 100.0 * lemma.ok),
+                format!("{:.1} %", 100.0 * lemma.share),
+                format!("{:.2} deg", lemma.median_angle_deg),
+                format!("{:.4}", lemma.median_log_scale),
+                lemma.n.to_string(),
+            ]);
+        }
+        print(&format!(
+            "{table}\n\nequivariant: of the positions with a pose, within 10 degrees and 0.1 in ln \
+             scale; errors: medians"
+        ))
     }
 
     fn mnist(&self, estimator: &PoseEstimator) -> Result<Lemma, Failure> {
         let digits = Mnist::load(Split::Test)?;
-        let subjects: Vec<LemmaSubject> = spread(digits.len(), self.images)
+        let subjects: Vec<LemmaSubject> = spread(digits.len(), self.images as usize)
+            .into_iter()
             .filter_map(|i| digits.image(i))
             .map(|image| LemmaSubject::digit(&image))
             .collect::<Result<_, _>>()?;
@@ -63,26 +83,10 @@ impl PoseLemma<'_> {
             let name = folder.display();
             return Err(format!("{name}: expected png or jpeg images below it, got none").into());
         }
-        let subjects: Vec<LemmaSubject> = spread(files.len(), self.images)
+        let subjects: Vec<LemmaSubject> = spread(files.len(), self.images as usize)
+            .into_iter()
             .map(|i| Ok(LemmaSubject::photograph(&read_image(&files[i])?)?))
             .collect::<Result<_, Failure>>()?;
         Ok(lemma(estimator, &subjects, &LemmaProtocol::photographs(self.seed))?)
     }
-}
-
-/// At most `wanted` indices below `len`, evenly spread.
-fn spread(len: usize, wanted: u32) -> impl Iterator<Item = usize> {
-    let count = len.min(wanted as usize);
-    (0..count).map(move |i| i * len / count)
-}
-
-fn row(name: &str, lemma: &Lemma) -> String {
-    format!(
-        "{name:<12} {:>6.1} %   {:>6.1} %      {:>6.2} deg    {:>9.4}        {:>9}",
-        100.0 * lemma.ok,
-        100.0 * lemma.share,
-        lemma.median_angle_deg,
-        lemma.median_log_scale,
-        lemma.n
-    )
 }

@@ -1,4 +1,4 @@
-//! `sren predict`: what a trained network says of image files.
+//! `sren predict`: predictions for image files.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -10,43 +10,43 @@ use sren_lab::inference::{Prediction, Predictor};
 use sren_lab::threads::with_threads;
 
 use crate::Failure;
+use crate::arguments::Threads;
 use crate::output::{print, print_json};
 
-/// Images read and told at a time.
+/// Images per batch.
 const BATCH: usize = 64;
 
-/// Tell the class of images, with the orientation and size of what is seen.
+/// Predict the class of images, and the orientation and scale of their content.
 #[derive(Debug, Args)]
 pub(crate) struct Predict {
-    /// The folder of a run; mnist-sren is the network that comes with the program
+    /// Folder of a run, or mnist-sren for the bundled network
     run: PathBuf,
-    /// png or jpeg files; - reads a list of them from standard input, one a line
+    /// png or jpeg files; - reads a list of them from standard input, one per line
     #[arg(required = true, value_name = "IMAGE")]
     images: Vec<PathBuf>,
-    /// Number of guesses an image
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    /// Classes per image, the most probable first
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     top: u16,
-    /// Number of threads [default: one a core]
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    /// Print a line of JSON an image
+    #[command(flatten)]
+    threads: Threads,
+    /// Print one line of JSON per image
     #[arg(long)]
     json: bool,
 }
 
 impl Predict {
-    /// Images that cannot be read are named on standard error, and the rest goes on.
+    /// Unreadable images are reported on standard error and do not stop the others.
     pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
-        let work = || self.tell().map_err(|failure| failure.to_string());
-        let failed = with_threads(self.threads, work)??;
+        let work = || self.predict().map_err(|failure| failure.to_string());
+        let failed = with_threads(self.threads.count(), work)??;
         Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     /// The number of images that failed.
-    fn tell(&self) -> Result<usize, Failure> {
+    fn predict(&self) -> Result<usize, Failure> {
         let predictor = Predictor::open(&self.run)?;
         let begin = Instant::now();
-        let (mut told, mut failed, mut first) = (0, 0, true);
+        let (mut predicted, mut failed, mut first) = (0, 0, true);
         let mut files = self.files();
         loop {
             let batch: Vec<Result<PathBuf, String>> = files.by_ref().take(BATCH).collect();
@@ -62,7 +62,7 @@ impl Predict {
                 match prediction {
                     Ok(prediction) => {
                         self.show(&prediction, first)?;
-                        (told, first) = (told + 1, false);
+                        (predicted, first) = (predicted + 1, false);
                     }
                     Err(error) => {
                         eprintln!("error: {error}");
@@ -72,12 +72,12 @@ impl Predict {
             }
         }
         let seconds = begin.elapsed().as_secs_f64();
-        let rate = told as f64 / seconds.max(1e-9);
-        eprintln!("{told} images in {seconds:.2} s: {rate:.0} images/s, {failed} failed");
+        let rate = predicted as f64 / seconds.max(1e-9);
+        eprintln!("{predicted} images in {seconds:.2} s: {rate:.0} images/s, {failed} failed");
         Ok(failed)
     }
 
-    /// The files named by the arguments, a list on standard input as it comes.
+    /// The files of the arguments; a list on standard input is read line by line.
     fn files(&self) -> impl Iterator<Item = Result<PathBuf, String>> + '_ {
         self.images.iter().flat_map(|image| -> Box<dyn Iterator<Item = Result<PathBuf, String>>> {
             if image.as_os_str() != "-" {
@@ -93,6 +93,7 @@ impl Predict {
         })
     }
 
+    /// Lines are printed as they come, so their columns have fixed widths.
     fn show(&self, prediction: &Prediction, first: bool) -> Result<(), Failure> {
         if self.json {
             return print_json(prediction);
@@ -103,13 +104,13 @@ impl Predict {
         let pose = prediction.pose.map_or(["-".into(), "-".into()], |pose| {
             [format!("{:.0} deg", pose.orientation_deg), format!("{:.1} px", pose.scale_px)]
         });
-        for (rank, guess) in prediction.top.iter().enumerate() {
+        for (rank, class) in prediction.top.iter().enumerate() {
             let [orientation, scale] = if rank == 0 { pose.clone() } else { Default::default() };
             let image = if rank == 0 { prediction.image.as_str() } else { "" };
-            let percent = 100.0 * guess.probability;
+            let percent = 100.0 * class.probability;
             let line = format!(
                 "{:<20} {percent:>7.2} %   {orientation:>11}   {scale:>6}   {image}",
-                guess.class
+                class.class
             );
             print(line.trim_end())?;
         }

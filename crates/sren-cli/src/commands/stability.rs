@@ -10,29 +10,30 @@ use sren_lab::inference::BUNDLED;
 use sren_lab::threads::with_threads;
 use sren_lab::training::TrainingConfig;
 use sren_lab::{
-    LabError, Stability as Found, StabilityPoint, angle_chart, atomic_write, scale_chart, stability,
+    LabError, Stability as Found, StabilityPoint, TextTable, angle_chart, atomic_write,
+    scale_chart, stability,
 };
 
-use super::eval::{load, some};
+use super::eval::{load, subset};
 use crate::Failure;
+use crate::arguments::{MAX_TEST_IMAGES, Threads};
 use crate::output::{create_folder, print, print_json};
 
-/// Evaluate trained networks on their test images turned every 15 degrees and scaled by 0.5 to 3.
+/// Evaluate trained networks on test images rotated in steps of 15 degrees and scaled by 0.5 to 3.
 #[derive(Debug, Args)]
 pub(crate) struct Stability {
-    /// Folders of runs, a curve each; mnist-sren is the network that comes with the program
+    /// Folders of runs, one curve per run, or mnist-sren for the bundled network
     #[arg(default_value = BUNDLED)]
     runs: Vec<PathBuf>,
-    /// Test images for each point: the first of them, of your own spread over all
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    /// Test images per point: the first ones, or of your own images evenly spaced ones
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=MAX_TEST_IMAGES))]
     images: u16,
     /// Folder for stability.json, angle.svg and scale.svg
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Number of threads [default: one a core]
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    /// Print the figures as JSON
+    #[command(flatten)]
+    threads: Threads,
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }
@@ -51,12 +52,12 @@ impl Stability {
             let one = |(path, (network, config)): &(&PathBuf, (Network, TrainingConfig))| {
                 eprintln!("{}", path.display());
                 let images = config.load(Split::Test)?.images;
-                let indices = some(&images, self.images.into(), config.image_folder.is_some());
+                let indices = subset(&images, self.images.into(), config.image_folder.is_some());
                 stability(&path.display().to_string(), network, &images, &indices)
             };
             runs.iter().map(one).collect()
         };
-        let runs = with_threads(self.threads, work)??;
+        let runs = with_threads(self.threads.count(), work)??;
         let report = Report { runs: &runs };
         if let Some(folder) = &self.output {
             create_folder(folder)?;
@@ -70,7 +71,7 @@ impl Stability {
             return print_json(&report);
         }
         print(&format!(
-            "accuracy in per cent, {} images\n{}\n{}",
+            "accuracy in per cent, {} images\n\n{}\n\n{}",
             runs.iter().map(|run| run.images).max().unwrap_or(0),
             table(&runs, "degrees", |run| &run.angle),
             table(&runs, "scale", |run| &run.scale)
@@ -78,18 +79,13 @@ impl Stability {
     }
 }
 
-/// A line a transform, a column a run.
-fn table(runs: &[Found], head: &str, points: fn(&Found) -> &Vec<StabilityPoint>) -> String {
-    let mut text = format!("\n{head:>8}");
-    for run in runs {
-        text.push_str(&format!("  {:>8}", run.model));
+/// A line per transform, a column per run.
+fn table(runs: &[Found], head: &str, points: fn(&Found) -> &Vec<StabilityPoint>) -> TextTable {
+    let models = runs.iter().map(|run| run.model.as_str());
+    let mut table = TextTable::new(std::iter::once(head).chain(models));
+    for (i, point) in runs.first().map_or(&[][..], |run| points(run)).iter().enumerate() {
+        let accuracies = runs.iter().map(|run| format!("{:.2}", points(run)[i].accuracy));
+        table.row(std::iter::once(point.at.to_string()).chain(accuracies));
     }
-    let count = runs.first().map_or(0, |run| points(run).len());
-    for i in 0..count {
-        text.push_str(&format!("\n{:>8}", points(&runs[0])[i].at));
-        for run in runs {
-            text.push_str(&format!("  {:>8.2}", points(run)[i].accuracy));
-        }
-    }
-    text
+    table
 }

@@ -6,41 +6,41 @@ use clap::Args;
 use sren_lab::report::write_table;
 use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingConfig};
-use sren_lab::{Evaluation, LabError, TableRow, interrupt_flag, table_text};
+use sren_lab::{Evaluation, LabError, TableRow, table_text};
 
-use super::eval::{Judges, Report, report};
+use super::eval::{Report, Subset, report};
 use super::train::{preset, write_page};
 use crate::Failure;
+use crate::arguments::{MAX_TEST_IMAGES, Threads};
 use crate::output::{print, print_json};
-use crate::progress::Progress;
+use crate::progress;
 
-/// Train and evaluate every row of the paper's Table 1. Rows that are there already are not
-/// trained again, and one that was stopped goes on.
+/// Train and evaluate every row of the paper's Table 1. Rows that are complete are not trained
+/// again; an interrupted one is resumed.
 #[derive(Debug, Args)]
 pub(crate) struct Table {
-    /// The config of every row: quick, default (and plus for sren+), plus or paper
+    /// Training configuration of every row: quick, default (and plus for sren+), plus or paper
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = preset)]
     preset: Preset,
-    /// Which rows: cnn, so2, scale, sren, sren+
+    /// Rows: cnn, so2, scale, sren, sren+
     #[arg(long, value_name = "ROWS", value_delimiter = ',', value_parser = row,
         default_values_t = ROWS.map(String::from))]
     rows: Vec<String>,
-    /// Runs of the rows sren and sren+, with seeds 1, 2 and so on; the other rows take seed 1
+    /// Seeds of the rows sren and sren+: 1 to N; the other rows use seed 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: u64,
     /// Folder of the runs
     #[arg(short, long, value_name = "DIR", default_value = "runs/table")]
     out: PathBuf,
-    /// Images to learn from, instead of the config's number
+    /// Training images, instead of the configuration's number
     #[arg(long, value_name = "N")]
     images: Option<usize>,
-    /// Test images of each set
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    /// Test images per set
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=MAX_TEST_IMAGES))]
     test_images: u16,
-    /// Number of threads [default: one a core]
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    /// Print the figures as JSON
+    #[command(flatten)]
+    threads: Threads,
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }
@@ -62,10 +62,10 @@ impl Table {
             let seeds = if name.starts_with("sren") { self.seeds } else { 1 };
             let mut found = Vec::new();
             for seed in 1..=seeds {
-                match with_threads(self.threads, || self.one(name, seed))?? {
+                match with_threads(self.threads.count(), || self.one(name, seed))?? {
                     Some(evaluation) => found.push(evaluation),
                     None => {
-                        eprintln!("stopped and saved; the same command goes on");
+                        eprintln!("stopped and saved; the same command resumes it");
                         return Ok(());
                     }
                 }
@@ -78,7 +78,7 @@ impl Table {
         if self.json { print_json(&rows) } else { print(&table_text(&rows)) }
     }
 
-    /// Trains, unless that is done, and evaluates one run; nothing if it was asked to stop.
+    /// Trains, if that is not complete, and evaluates one run; `None` if it was interrupted.
     fn one(&self, name: &str, seed: u64) -> Result<Option<Evaluation>, LabError> {
         let path = self.out.join(format!("{name}-{seed}"));
         let (mut run, folder) = if path.join("config.toml").exists() {
@@ -90,8 +90,7 @@ impl Table {
             (Trainer::start(config, folder.clone())?, folder)
         };
         eprintln!("run: {}", path.display());
-        let mut progress = Progress::default();
-        match run.run(interrupt_flag(), &mut |event| progress.show(&event))? {
+        match progress::train(&mut run)? {
             Outcome::Stopped => Ok(None),
             Outcome::Done => {
                 let evaluation = self.evaluated(&path)?;
@@ -102,11 +101,11 @@ impl Table {
     }
 
     fn evaluated(&self, path: &Path) -> Result<Evaluation, LabError> {
-        match report(path, Vec::new(), Judges::Test, self.test_images.into())? {
+        match report(path, Vec::new(), Subset::Test, self.test_images.into())? {
             Report::Digits(evaluation) => Ok(evaluation),
-            Report::ImageFolderConfig(_) => {
+            Report::Photographs(_) => {
                 let name = path.display().to_string();
-                Err(LabError::invalid(name, "a run on MNIST", "one on images of your own"))
+                Err(LabError::invalid(name, "a run on MNIST", "one on other images"))
             }
         }
     }

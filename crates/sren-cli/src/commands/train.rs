@@ -9,66 +9,67 @@ use sren_data::{DataError, Source, Split};
 use sren_lab::report as page;
 use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingConfig};
-use sren_lab::{Evaluation, LabError, interrupt_flag};
+use sren_lab::{Evaluation, LabError};
 
-use super::eval::{Judges, Report, left_out, load, report};
+use super::eval::{Report, Subset, load, report, skipped};
 use crate::Failure;
+use crate::arguments::{MAX_TEST_IMAGES, Threads};
 use crate::output::print;
-use crate::progress::Progress;
+use crate::progress;
 
 /// Train a network on upright images, the bundled MNIST or your own, and evaluate it on rotated and
 /// scaled ones.
 #[derive(Debug, Args)]
 pub(crate) struct Train {
-    /// The images: mnist, DIR with DIR/train/<class>/* and DIR/test/<class>/* or with DIR/<class>/*,
-    /// or stl10:DIR
+    /// Dataset: mnist, DIR with DIR/train/<class>/* and DIR/test/<class>/* or with DIR/<class>/*,
+    /// or stl10:DIR [default: mnist]
     #[arg(long, value_name = "DATA", value_parser = source)]
     data: Option<Source>,
-    /// Side that images of your own are brought to [default: 64]
+    /// Side that your own images are resized to, in pixels [default: 64]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
-    /// The config: quick, default, plus (SREN+), paper, photos or stl10 [default: default, or photos with --data]
+    /// Training configuration: quick, default, plus (SREN+), paper, photos or stl10 [default:
+    /// default, or photos with --data]
     #[arg(long, value_name = "NAME", value_parser = preset)]
     preset: Option<Preset>,
-    /// A config of one's own, such as the config.toml of a run, instead of a preset
+    /// File with a training configuration, such as the config.toml of a run, instead of a preset
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     config: Option<PathBuf>,
-    /// What the network follows: sren, so2 (rotations), scale or cnn (nothing)
+    /// Equivariance group: sren (similarity), so2 (rotation), scale or cnn (none)
     #[arg(long, value_name = "KIND", value_parser = model)]
     model: Option<Equivariance>,
-    /// The network: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos
+    /// Architecture: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos
     #[arg(long, value_name = "NAME", value_parser = arch)]
     arch: Option<Architecture>,
-    /// Turn and scale training images a little (SREN+)
+    /// Rotate and scale training images slightly (SREN+)
     #[arg(long, conflicts_with = "no_augment")]
     augment: bool,
-    /// Leave photographs as they are: no mirroring, no crops, no change of colour
+    /// No augmentation of photographs: no flips, no crops, no colour jitter
     #[arg(long)]
     no_augment: bool,
-    /// Passes over the training images
+    /// Epochs: passes over the training images
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
-    /// Images a step
+    /// Images per step
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// Images to learn from; at most a quarter as many are held out to validate
+    /// Training images; at most a quarter as many are held out for validation
     #[arg(long, value_name = "N")]
     images: Option<usize>,
-    /// Seed of every draw
+    /// Seed of all random numbers
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Folder of the run [default: runs/<arch>-<model>-<seed>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the run in this folder
+    /// Resume the run in this folder
     #[arg(long, value_name = "DIR", conflicts_with_all =
         ["data", "size", "preset", "config", "model", "arch", "augment", "no_augment", "epochs", "batch", "images", "seed", "out"])]
     resume: Option<PathBuf>,
-    /// Number of threads [default: one a core]
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    /// Test images of each set to evaluate on at the end
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    #[command(flatten)]
+    threads: Threads,
+    /// Test images per set for the evaluation at the end
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=MAX_TEST_IMAGES))]
     test_images: u16,
 }
 
@@ -90,50 +91,47 @@ pub(crate) fn arch(name: &str) -> Result<Architecture, String> {
 
 impl Train {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let stop = interrupt_flag();
         let mut broken = Vec::new();
         let work = || -> Result<Option<(Report, RunFolder)>, String> {
             let (mut run, folder) = self.prepare(&mut broken).map_err(|e| e.to_string())?;
             eprintln!("run: {}", folder.path().display());
-            let mut progress = Progress::default();
-            let outcome = run.run(stop, &mut |event| progress.show(&event));
-            match outcome.map_err(|e| e.to_string())? {
+            match progress::train(&mut run).map_err(|e| e.to_string())? {
                 Outcome::Stopped => {
                     let path = folder.path().display();
-                    eprintln!("stopped and saved; go on with: sren train --resume {path}");
+                    eprintln!("stopped and saved; resume with: sren train --resume {path}");
                     Ok(None)
                 }
                 Outcome::Done => {
                     let found =
-                        report(folder.path(), Vec::new(), Judges::Test, self.test_images.into());
+                        report(folder.path(), Vec::new(), Subset::Test, self.test_images.into());
                     Ok(Some((found.map_err(|e| e.to_string())?, folder)))
                 }
             }
         };
-        let done = with_threads(self.threads, work)?;
+        let done = with_threads(self.threads.count(), work)?;
         let shown = match done {
             Ok(Some((report, folder))) => self.show(&report, &folder),
             Ok(None) => Ok(()),
             Err(error) => Err(error.into()),
         };
-        left_out(&broken);
+        skipped(&broken);
         shown
     }
 
-    /// Prints what was found and writes the run's page.
+    /// Prints the results and writes the run's page.
     fn show(&self, report: &Report, folder: &RunFolder) -> Result<(), Failure> {
         print(&report.text())?;
         let evaluation = match report {
             Report::Digits(evaluation) => evaluation.clone(),
-            Report::ImageFolderConfig(evaluation) => evaluation.into(),
+            Report::Photographs(evaluation) => evaluation.into(),
         };
         let write = || write_page(folder, &evaluation, self.test_images.into());
-        let path = with_threads(self.threads, write)??;
+        let path = with_threads(self.threads.count(), write)??;
         eprintln!("report: {}", path.display());
         Ok(())
     }
 
-    /// The run, its images read; files that cannot be read go to `broken`.
+    /// The run, with its images loaded; errors of unreadable files go to `broken`.
     fn prepare(&self, broken: &mut Vec<DataError>) -> Result<(Trainer, RunFolder), Failure> {
         if let Some(path) = &self.resume {
             let (folder, config) = RunFolder::open(path)?;
@@ -144,7 +142,7 @@ impl Train {
         *broken = loaded.broken;
         if !broken.is_empty() {
             let count = broken.len();
-            eprintln!("{count} broken files are left out; they are named at the end");
+            eprintln!("{count} unreadable files are skipped; they are listed at the end");
         }
         config.fit_to(&loaded.images);
         config.check("train")?;
@@ -201,7 +199,7 @@ impl Train {
     }
 }
 
-/// Other images than those the config was made for: what followed from them follows anew.
+/// Another dataset than that of the configuration: what depends on it is reset.
 fn take_data(config: &mut TrainingConfig, data: &Source) -> Result<(), Failure> {
     if config.data == *data {
         return Ok(());
@@ -223,7 +221,7 @@ fn take_data(config: &mut TrainingConfig, data: &Source) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Writes report.html of a run, with at most `images` test images looked at again.
+/// Writes report.html of a run, with at most `images` test images.
 pub(crate) fn write_page(
     folder: &RunFolder,
     evaluation: &Evaluation,
@@ -241,7 +239,7 @@ pub(crate) fn write_page(
     })
 }
 
-/// `runs/<arch>-<model>-<seed>`, or the first of its kind that is not there yet.
+/// `runs/<arch>-<model>-<seed>`, with a number if that folder exists.
 fn free_folder(config: &TrainingConfig) -> PathBuf {
     let plus = if config.augment { "+" } else { "" };
     let name = format!("{}-{}{plus}-{}", config.arch, config.model, config.seed);

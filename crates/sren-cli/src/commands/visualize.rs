@@ -14,29 +14,30 @@ use sren_lab::{LabError, Shown, atomic_write, feature_picture};
 use super::eval::load;
 use super::pose;
 use crate::Failure;
+use crate::arguments::Threads;
 use crate::output::{create_folder, print};
 
 /// An image under a transform.
 type View = Box<dyn Fn(&Similarity) -> Result<Image, LabError> + Send + Sync>;
 
-/// How a network for digits is shown a file: in grey, its longer side brought to 96 pixels.
+/// Preprocessing of a file for a network for digits: grey, its longer side resized to 96 pixels.
 const FILE: Preprocessing = Preprocessing {
     letterbox: Letterbox { side: 96, channels: 1, mean_colour: true },
     padding: Padding { canvas: [192, 192], circular_mask: true },
 };
 
-/// Draw an image turned and scaled, its local frames, and the features of chosen layers turned and
-/// scaled back, beside a plain CNN: what is equivariant looks the same in every column.
+/// Draw an image rotated and scaled, its local frames, and the features of chosen layers transformed
+/// back, beside a plain CNN. Equivariant features look the same in every column.
 #[derive(Debug, Args)]
 pub(crate) struct Visualize {
-    /// The folder of a run; mnist-sren is the network that comes with the program
+    /// Folder of a run, or mnist-sren for the bundled network
     run: PathBuf,
     /// A png or jpeg file, or mnist:N for digit N of the bundled test set
     image: String,
     /// Layers: stem, blocks.0 and so on [default: the first and the last]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     layers: Vec<String>,
-    /// The run of a trained CNN to stand beside [default: the same weights without frames]
+    /// Run of a trained CNN for comparison [default: the same weights without frames]
     #[arg(long, value_name = "RUN")]
     cnn: Option<PathBuf>,
     /// Random weights instead of the trained ones
@@ -45,9 +46,8 @@ pub(crate) struct Visualize {
     /// Folder for visualize.png
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
-    /// Number of threads [default: one a core]
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    threads: Threads,
 }
 
 impl Visualize {
@@ -66,14 +66,14 @@ impl Visualize {
             ];
             feature_picture(view, &networks, &self.layers)
         };
-        let png = with_threads(self.threads, work)??;
+        let png = with_threads(self.threads.count(), work)??;
         create_folder(&self.output)?;
         let path = self.output.join("visualize.png");
         atomic_write(&path, &png)?;
         print(&format!("picture: {}", path.display()))
     }
 
-    /// The image under a transform: a digit on its canvas, a file as networks are shown photographs.
+    /// The image under a transform: a digit on its canvas, a file preprocessed as a photograph.
     fn view(&self) -> Result<View, Failure> {
         if self.image.starts_with("mnist:") {
             let digit = pose::load(&self.image)?;
@@ -99,7 +99,7 @@ impl Visualize {
         let device = inference_device();
         device.seed(training.seed);
         let network = config.init(&device)?;
-        // Burn draws weights when they are first looked at: now.
+        // Burn initialises weights on first access: now.
         Weights::of(&network);
         Ok((network, config))
     }

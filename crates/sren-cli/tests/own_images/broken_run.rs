@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::{assert_fails, text};
 
-/// A run from someone else: whatever is wrong with its files is named.
+/// A run from someone else: errors name what is wrong with its files.
 pub(crate) fn broken_runs(data: &Path, path: &Path) {
     let run = text(path);
     let predict = ["predict", run, "x.png"];

@@ -1,8 +1,8 @@
-//! Images of one's own, as a user runs it: folders, STL-10 files, prediction, and what is broken.
+//! Training on your own images as a user runs it: folders, STL-10 files, prediction, broken files.
 
 mod broken_run;
+mod invalid;
 mod predict;
-mod refused;
 mod resume;
 mod stl10;
 #[path = "../support/mod.rs"]
@@ -25,9 +25,9 @@ fn from_folder_to_prediction() {
     fs::write(folder.join("train/blob/notes.txt"), b"no image either").unwrap();
     let output = train(data, run, &[]);
     let (shown, notes) = (succeeds(&output), said(&output));
-    assert!(notes.contains("1 broken files are left out"), "{notes}");
+    assert!(notes.contains("1 unreadable files are skipped"), "{notes}");
     let last = notes.lines().last().unwrap();
-    assert!(last.starts_with("left out: ") && last.contains("05.png"), "{notes}");
+    assert!(last.starts_with("skipped: ") && last.contains("05.png"), "{notes}");
     for part in ["upright", "ood", "blob", "rows are the true classes"] {
         assert!(shown.contains(part), "{shown}");
     }
@@ -57,18 +57,22 @@ fn from_folder_to_prediction() {
     let ranges = succeeds(&sren(&ranges));
     assert!(ranges.contains("angles -20 to 20 scales 1 to 1.2"), "{ranges}");
 
-    looked_at(&folder, &path);
+    measured(&folder, &path);
     predict::predicts(&folder, run);
     broken_run::broken_runs(&folder, &path);
 }
 
-/// The laboratory takes networks for colour images as well.
-fn looked_at(data: &Path, path: &Path) {
+/// Measurements on a network for colour images.
+fn measured(data: &Path, path: &Path) {
     let run = text(path);
     let page = fs::read_to_string(path.join("report.html")).unwrap();
-    for part in
-        ["<h2>Classes</h2>", "Worst mistakes", "data:image/png", "blob", "12 test photographs"]
-    {
+    for part in [
+        "<h2>Classes</h2>",
+        "Most confident errors",
+        "data:image/png",
+        "blob",
+        "12 test photographs",
+    ] {
         assert!(page.contains(part), "report.html does not say {part:?}");
     }
     let images = text(data);

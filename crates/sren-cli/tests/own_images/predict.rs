@@ -18,7 +18,7 @@ pub(crate) fn predicts(folder: &Path, run: &str) {
     let last = said(&output).lines().last().unwrap().to_string();
     assert!(last.starts_with("2 images in ") && last.ends_with("images/s, 0 failed"), "{last}");
 
-    // The rest goes on; the list comes from standard input.
+    // Unreadable files do not stop the others; the list comes from standard input.
     let missing = file("no/such.png");
     let mut child = command(&["predict", run, "-", "--top", "2", "--json"]);
     let mut child = child.stdin(Stdio::piped()).spawn().unwrap();
@@ -35,8 +35,10 @@ pub(crate) fn predicts(folder: &Path, run: &str) {
     assert_eq!((&lines[0]["image"], &lines[0]), (&Value::from(good.clone()), &lines[1]));
     let top = lines[0]["top"].as_array().unwrap();
     assert_eq!((top.len(), &top[0]["class"]), (2, &lines[0]["class"]));
-    let chance = |i: usize| top[i]["probability"].as_f64().unwrap();
-    assert!((chance(0) + chance(1) - 1.0).abs() < 1e-5 && chance(0) >= chance(1));
+    let probability = |i: usize| top[i]["probability"].as_f64().unwrap();
+    assert!(
+        (probability(0) + probability(1) - 1.0).abs() < 1e-5 && probability(0) >= probability(1)
+    );
     assert!(lines[0]["pose"]["scale_px"].as_f64().unwrap() > 0.0, "{lines:?}");
 
     // A flat image has no pose, a list may be empty.
@@ -69,7 +71,7 @@ pub(crate) fn predicts(folder: &Path, run: &str) {
     }
 }
 
-/// A PNG whose header says another size.
+/// A PNG with another size in its header.
 fn sized(path: &str, width: u32, height: u32) -> Vec<u8> {
     let mut bytes = fs::read(path).unwrap();
     bytes[16..20].copy_from_slice(&width.to_be_bytes());

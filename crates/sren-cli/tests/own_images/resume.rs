@@ -1,4 +1,4 @@
-//! Runs on a folder are repeated and go on bit for bit; a full disk is told.
+//! Runs on a folder are repeated and resumed bit for bit; a full disk is an error.
 
 #![cfg(unix)]
 
@@ -11,7 +11,7 @@ use crate::support::{command, nothing, said, sren, succeeds, text};
 use crate::written::{train, write_image};
 
 #[test]
-fn a_killed_run_on_a_folder_ends_as_if_it_never_had_been() {
+fn a_killed_run_on_a_folder_ends_with_the_same_weights() {
     let folder = nothing("one-level");
     for class in ["bar", "blob"] {
         (0..15).for_each(|i| write_image(&folder.join(class), class, i));
@@ -35,7 +35,7 @@ fn a_killed_run_on_a_folder_ends_as_if_it_never_had_been() {
         );
     }
 
-    // Without augmentation other images are seen; a plain CNN reads no poses.
+    // Without augmentation; a plain CNN has no poses.
     let plain = nothing("plain");
     succeeds(&train(text(&folder), text(&plain), &["--no-augment", "--model", "cnn"]));
     let config = fs::read_to_string(plain.join("config.toml")).unwrap();
@@ -43,7 +43,7 @@ fn a_killed_run_on_a_folder_ends_as_if_it_never_had_been() {
     let image = folder.join("bar/00.png");
     let shown = succeeds(&sren(&["predict", text(&plain), text(&image), "--json"]));
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["pose"], Value::Null);
-    // Its own config trains on it again, and a full disk is told.
+    // Its own configuration repeats it, and a full disk is an error.
     let again = nothing("again");
     let config = plain.join("config.toml");
     let repeat = ["train", "--config", text(&config), "--threads", "2", "--out", text(&again)];

@@ -1,4 +1,4 @@
-//! Where the time of a residual block's training step goes.
+//! Time shares of a residual block's training step.
 
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ pub struct BlockProfile {
     pub norm_share: f64,
     /// Share of the optimiser's step.
     pub optimiser_share: f64,
-    /// What is left: adding gradients of the two branches, bookkeeping.
+    /// The remainder: adding gradients of the two branches, bookkeeping.
     pub rest_share: f64,
 }
 
@@ -83,7 +83,7 @@ fn measure(
             block.norm2.forward_residual(x.clone(), residual.clone(), &Mask::default())?.backward(),
         );
         let residual = start.elapsed();
-        // The first round warms up.
+        // The first round is a warm-up.
         if repetition > 0 {
             let spent = [step, simconv, norm, residual, optimiser];
             for (least, spent) in least.iter_mut().zip(spent) {

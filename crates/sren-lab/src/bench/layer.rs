@@ -1,4 +1,4 @@
-//! Which layers are measured.
+//! The layers that are measured.
 
 use serde::Serialize;
 use sren::{Equivariance, Frames, Grid, PoseField, Result};
@@ -9,7 +9,7 @@ pub const BATCH: usize = 32;
 /// A convolution whose speed is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Layer {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: &'static str,
     /// Channels of the input and of the output.
     pub channels: [usize; 2],
@@ -19,7 +19,7 @@ pub struct Layer {
     pub kernel_size: usize,
     /// Stride of the output grid.
     pub stride: usize,
-    /// Whether the gradient of the input is computed: not in a stem, which reads the image.
+    /// Whether the gradient of the input is computed: not in a stem, whose input is the image.
     pub input_gradient: bool,
 }
 
@@ -27,7 +27,7 @@ const fn inner(name: &'static str, channels: usize, size: usize) -> Layer {
     Layer { name, channels: [channels; 2], size, kernel_size: 3, stride: 1, input_gradient: true }
 }
 
-/// The layers of a residual network at four depths, and the stem that reads the image.
+/// The layers of a residual network at four depths, and a stem on the image.
 pub const LAYERS: [Layer; 5] = [
     inner("64ch 28x28", 64, 28),
     inner("128ch 14x14", 128, 14),

@@ -23,14 +23,13 @@ pub struct MemoryProfile {
     pub threads: usize,
     /// The outputs of all layers, which the backward pass needs, in megabytes.
     pub activations_mb: f64,
-    /// What the pass added to the process's memory at its peak, in megabytes.
+    /// Rise of the process's resident memory at its peak, in megabytes.
     pub peak_mb: f64,
     /// `peak_mb / activations_mb`.
     pub peak_to_activations: f64,
 }
 
-/// Measures ResNet-18. `None` where the system does not tell the peak
-/// (it is read from Linux's `/proc`).
+/// Measures ResNet-18. `None` where the system has no `/proc` to read the peak from.
 pub(super) fn resnet18(batch: usize, size: usize, threads: usize) -> Result<Option<MemoryProfile>> {
     let device = Device::flex().autodiff();
     let image = Grid::pixels(size, size);
@@ -61,18 +60,17 @@ pub(super) fn resnet18(batch: usize, size: usize, threads: usize) -> Result<Opti
     }))
 }
 
-/// Values that the layers give out for `batch` images on `image`, each kept for the backward pass:
-/// one output of every convolution and one of every batch norm.
+/// Number of values that are stored for the backward pass of `batch` images: one output of every
+/// convolution and one of every batch norm.
 fn activations(config: &NetworkConfig, size: usize, batch: usize) -> Result<usize> {
     let geometry = config.geometry([size, size])?;
     let convolutions = geometry.layers().iter().filter(|layer| !layer.name.starts_with("head."));
     Ok(convolutions.map(|layer| 2 * batch * layer.output.iter().product::<usize>()).sum())
 }
 
-/// What `work` gives, and by how many bytes the process's resident memory rose at most above what
-/// it was before.
+/// The result of `work`, and the greatest rise of the process's resident memory in bytes.
 pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, Option<u64>) {
-    // Writing 5 sets the high-water mark back to the present.
+    // Writing 5 resets the high-water mark.
     let reset = fs::write("/proc/self/clear_refs", "5").is_ok();
     let before = status_bytes("VmRSS:");
     let done = work();

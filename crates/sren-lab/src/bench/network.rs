@@ -1,4 +1,4 @@
-//! Whole networks on digits, the four kinds beside each other, pose estimation included.
+//! Whole networks on digits, for all four equivariance groups, with pose estimation.
 
 use std::time::Instant;
 
@@ -16,28 +16,28 @@ use crate::inference::inference_device;
 use crate::threads::with_threads;
 use crate::training::{Optimiser, OptimiserKind, Preset, with_positions};
 
-/// One network of one kind.
+/// One network with one equivariance group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NetworkRow {
     /// Its name.
     pub network: String,
-    /// What it follows: cnn, so2, scale or sren.
+    /// Equivariance group: cnn (none), so2 (rotation), scale or sren (similarity).
     pub model: &'static str,
     /// Number of threads.
     pub threads: usize,
-    /// Images trained on a second: forward, backward, Adam.
+    /// Training images per second: forward, backward, Adam.
     pub training_images_per_second: f64,
-    /// Images told a second.
+    /// Inference images per second.
     pub inference_images_per_second: f64,
-    /// Time of a training step, over that of the CNN kind.
+    /// Time of a training step over that of the CNN.
     pub training_to_cnn: f64,
-    /// Time of telling, over that of the CNN kind.
+    /// Time of inference over that of the CNN.
     pub inference_to_cnn: f64,
-    /// Where a training step's time goes: poses, forward, backward, Adam.
+    /// Shares of a training step: poses, forward, backward, Adam.
     pub training_shares: [f64; 4],
 }
 
-/// A network to measure, and the positions of an image that it is trained at, 0 for all that it has.
+/// A network to measure, and the number of training positions per image, 0 for all.
 struct Variant {
     network: String,
     config: NetworkConfig,
@@ -102,7 +102,7 @@ fn variants_of(
     Ok(rows)
 }
 
-/// Least milliseconds of the parts of a training step, and of telling a batch of digits.
+/// Minimum milliseconds of the parts of a training step, and of inference on a batch of digits.
 struct Times {
     /// Poses, forward, backward, Adam.
     parts: [f64; 4],
@@ -140,7 +140,7 @@ fn measure(config: &NetworkConfig, positions: usize, repetitions: usize) -> Resu
         let start = Instant::now();
         drop(plain.forward(plain_images.clone())?);
         let inference = start.elapsed().as_secs_f64() * 1e3;
-        // The first round warms up.
+        // The first round is a warm-up.
         if repetition > 0 {
             let spent = |from: usize, to: usize| (clock[to] - clock[from]).as_secs_f64() * 1e3;
             for (part, least) in times.parts.iter_mut().enumerate() {

@@ -6,7 +6,7 @@ use sren::Result;
 
 use super::layer::{LAYERS, Layer};
 use super::subject::{Contender, Pass, prepare, tap_table};
-use super::timing::least_in_turns;
+use super::timing::minimum_interleaved;
 use crate::threads::pool;
 
 /// One layer, one pass, one number of threads. Times in milliseconds for a batch of
@@ -27,13 +27,13 @@ pub struct OperatorRow {
     pub burn_ms: f64,
     /// Building the tap table, which layers share.
     pub taps_ms: f64,
-    /// How many times as long the kernel takes as Burn's plain convolution.
+    /// Time of the kernel over that of Burn's plain convolution.
     pub kernel_to_burn: f64,
-    /// How many times as long the module takes as Burn's plain convolution.
+    /// Time of the module over that of Burn's plain convolution.
     pub module_to_burn: f64,
-    /// Time of the tap table as a share of the kernel's.
+    /// Time of the tap table over that of the kernel.
     pub taps_share: f64,
-    /// How many times as fast the kernel is as with one thread, where both were measured.
+    /// Speed of the kernel over that with one thread, where both were measured.
     pub speedup: Option<f64>,
 }
 
@@ -49,7 +49,8 @@ pub fn operators(repetitions: usize, threads: &[usize]) -> Result<Vec<OperatorRo
     Ok(rows)
 }
 
-/// A row for each pool. All pools take turns too, so that the speed-up is of one time.
+/// A row per pool. The pools are interleaved as well, so that both sides of the speed-up are
+/// measured under the same load.
 fn measure(
     layer: &Layer,
     pass: Pass,
@@ -70,7 +71,7 @@ fn measure(
         }
     }
     let on_pools: Vec<_> = on_pools.iter().map(|subject| &**subject).collect();
-    let times = least_in_turns(repetitions, &on_pools);
+    let times = minimum_interleaved(repetitions, &on_pools);
     let (times, _) = times.as_chunks::<CONTENDERS>();
     let single = pools.iter().position(|pool| pool.current_num_threads() == 1);
     let row = |(pool, own): (&ThreadPool, &[f64; CONTENDERS])| {

@@ -7,12 +7,12 @@ use sren::pose::Images;
 use sren::{Frames, Grid, PoseEstimatorConfig, Result};
 
 use super::layer::{BATCH, random};
-use super::timing::least_in_turns;
+use super::timing::minimum_interleaved;
 use crate::threads::with_threads;
 
-/// Image sizes, each twice the side of the one before.
+/// Image sizes, each twice the side of the previous one.
 const SIZES: [usize; 3] = [56, 112, 224];
-/// Poses are read at every second pixel.
+/// Poses are estimated at every second pixel.
 const STRIDE: usize = 2;
 
 /// The estimator at one image size.
@@ -22,9 +22,9 @@ pub struct PoseRow {
     pub size: usize,
     /// Number of threads.
     pub threads: usize,
-    /// Images a second.
+    /// Images per second.
     pub images_per_second: f64,
-    /// Time a pixel, over that of the smallest size: 1 where cost grows linearly with pixels.
+    /// Time per pixel, over that of the smallest size: 1 where cost grows linearly with pixels.
     pub growth: f64,
     /// Time over that of a plain ResNet-18 forward pass on the same images, at the smallest size.
     pub share_of_resnet18: Option<f64>,
@@ -60,17 +60,17 @@ fn rows_of(repetitions: usize, threads: usize) -> Result<Vec<PoseRow>> {
             let batch = Tensor::<4>::from_data(data, &device);
             network.forward_in(batch.clone(), &frames)?;
             let forward = || drop(network.forward_in(batch.clone(), &frames));
-            let times = least_in_turns(repetitions, &[&estimate, &forward]);
+            let times = minimum_interleaved(repetitions, &[&estimate, &forward]);
             (times[0], Some(times[0] / times[1]))
         } else {
-            (least_in_turns(repetitions, &[&estimate])[0], None)
+            (minimum_interleaved(repetitions, &[&estimate])[0], None)
         };
-        let a_pixel = time / (size * size) as f64;
+        let per_pixel = time / (size * size) as f64;
         rows.push(PoseRow {
             size,
             threads,
             images_per_second: 1e3 * BATCH as f64 / time,
-            growth: a_pixel / *first_pixel.get_or_insert(a_pixel),
+            growth: per_pixel / *first_pixel.get_or_insert(per_pixel),
             share_of_resnet18: share,
         });
     }

@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! All measurements, as a text and for JSON.
 
 use std::fmt;
 
@@ -11,13 +11,14 @@ use super::network::NetworkRow;
 use super::operators::OperatorRow;
 use super::pose::PoseRow;
 use super::subject::Pass;
+use crate::text_table::TextTable;
 
 /// All measurements of one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// Images in the batches of operators and block.
     pub batch: usize,
-    /// Rounds of which the least time counts.
+    /// Rounds of which the minimum time is taken.
     pub repetitions: usize,
     /// Similarity convolution against Burn's plain convolution.
     pub operators: Vec<OperatorRow>,
@@ -25,7 +26,7 @@ pub struct Report {
     pub blocks: Vec<BlockProfile>,
     /// The pose estimator.
     pub pose: Vec<PoseRow>,
-    /// Whole networks of the four kinds.
+    /// Whole networks of the four equivariance groups.
     pub networks: Vec<NetworkRow>,
     /// A whole network's memory, where it could be read.
     pub memory: Option<MemoryProfile>,
@@ -35,112 +36,115 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         writeln!(
             f,
-            "Similarity convolution against Burn's plain conv2d, batch {BATCH}, least of {}.\n\
-             Ratios: how many times as long as conv2d takes; below 1 is faster.\n",
-            self.repetitions
+            "Similarity convolution against Burn's plain conv2d, batch {BATCH}, minimum of {} rounds.\n\
+             Ratios: time over that of conv2d; below 1 is faster.\n\n{}\n\n\
+             taps: time of the tap table over that of the kernel; layers share the table.\n\
+             speed-up: of the kernel, over one thread.\n",
+            self.repetitions,
+            operators(&self.operators)
         )?;
         writeln!(
             f,
-            "{:<13}{:<10}{:>8}{:>12}{:>9}{:>9}{:>8}{:>9}",
-            "layer", "pass", "threads", "conv2d ms", "kernel", "module", "taps", "speed-up"
-        )?;
-        for row in &self.operators {
-            let pass = match row.pass {
-                Pass::Forward => "forward",
-                Pass::ForwardBackward => "fwd + bwd",
-            };
-            let speedup = row.speedup.map_or(String::from("-"), |s| format!("{s:.2}"));
-            writeln!(
-                f,
-                "{:<13}{:<10}{:>8}{:>12.2}{:>9.2}{:>9.2}{:>7.1}%{:>9}",
-                row.layer.name,
-                pass,
-                row.threads,
-                row.burn_ms,
-                row.kernel_to_burn,
-                row.module_to_burn,
-                100.0 * row.taps_share,
-                speedup,
-            )?;
-        }
-        writeln!(
-            f,
-            "\ntaps: building the tap table, as a share of the kernel's time; layers share it.\n\
-             speed-up: of the kernel, against one thread.\n\n\
-             Training step of a residual block (forward, backward, Adam), batch {BATCH}.\n"
+            "Training step of a residual block (forward, backward, Adam), batch {BATCH}.\n\n{}\n",
+            blocks(&self.blocks)
         )?;
         writeln!(
             f,
-            "{:<13}{:>8}{:>10}{:>10}{:>12}{:>8}{:>8}",
-            "block", "threads", "step ms", "SimConv", "batch norm", "Adam", "rest"
+            "Pose estimation at every second pixel, batch {BATCH}; share: of a plain ResNet-18's\n\
+             forward pass; growth: time per pixel over that of the smallest size.\n\n{}\n",
+            pose(&self.pose)
         )?;
-        for block in &self.blocks {
-            writeln!(
-                f,
-                "{:<13}{:>8}{:>10.1}{:>9.0}%{:>11.0}%{:>7.0}%{:>7.0}%",
-                format!("{}ch {}x{}", block.channels, block.size, block.size),
-                block.threads,
-                block.step_ms,
-                100.0 * block.simconv_share,
-                100.0 * block.norm_share,
-                100.0 * block.optimiser_share,
-                100.0 * block.rest_share,
-            )?;
-        }
         writeln!(
             f,
-            "\nPose estimation at every second pixel, batch {BATCH}; share: of a plain ResNet-18's\n\
-             forward pass; growth: time a pixel against the smallest size.\n\n\
-             {:<13}{:>8}{:>12}{:>8}{:>8}",
-            "images", "threads", "images/s", "share", "growth"
+            "Whole networks on digits at 56x56, batch {BATCH}, with pose estimation; ratios: time\n\
+             over that of the CNN; shares of a training step: poses, forward, backward, Adam.\n\n{}",
+            networks(&self.networks)
         )?;
-        for row in &self.pose {
-            let share = row.share_of_resnet18.map_or("-".into(), |s| format!("{:.0}%", 100.0 * s));
-            writeln!(
-                f,
-                "{:<13}{:>8}{:>12.0}{:>8}{:>8.2}",
-                format!("{}x{}", row.size, row.size),
-                row.threads,
-                row.images_per_second,
-                share,
-                row.growth
-            )?;
-        }
-        writeln!(
-            f,
-            "\nWhole networks on digits at 56x56, batch {BATCH}, poses estimated; ratios: time over that\n\
-             of the CNN kind; shares of a training step: poses, forward, backward, Adam.\n\n\
-             {:<24}{:<7}{:>8}{:>12}{:>7}{:>12}{:>7}  shares",
-            "network", "model", "threads", "train im/s", "ratio", "infer im/s", "ratio"
-        )?;
-        for row in &self.networks {
-            writeln!(
-                f,
-                "{:<24}{:<7}{:>8}{:>12.0}{:>7.2}{:>12.0}{:>7.2}  {}",
-                row.network,
-                row.model,
-                row.threads,
-                row.training_images_per_second,
-                row.training_to_cnn,
-                row.inference_images_per_second,
-                row.inference_to_cnn,
-                row.training_shares.map(|share| format!("{:.0}%", 100.0 * share)).join(" "),
-            )?;
-        }
         if let Some(memory) = &self.memory {
+            let MemoryProfile { network, batch, size, activations_mb, peak_mb, .. } = memory;
             write!(
                 f,
-                "\nPeak memory of {} forward + backward, batch {}, {}x{}: {:.0} MB,\n\
-                 {:.2} times the layers' outputs ({:.0} MB).",
-                memory.network,
-                memory.batch,
-                memory.size,
-                memory.size,
-                memory.peak_mb,
+                "\nPeak memory of {network} forward + backward, batch {batch}, {size}x{size}: \
+                 {peak_mb:.0} MB,\n{:.2} times the layers' outputs ({activations_mb:.0} MB).",
                 memory.peak_to_activations,
-                memory.activations_mb,
             )?;
         }
         Ok(())
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+fn operators(rows: &[OperatorRow]) -> TextTable {
+    let head = ["layer", "pass", "threads", "conv2d ms", "kernel", "module", "taps", "speed-up"];
+    let mut table = TextTable::new(head).left(1);
+    for row in rows {
+        let pass = match row.pass {
+            Pass::Forward => "forward",
+            Pass::ForwardBackward => "fwd + bwd",
+        };
+        table.row([
+            row.layer.name.to_string(),
+            pass.to_string(),
+            row.threads.to_string(),
+            format!("{:.2}", row.burn_ms),
+            format!("{:.2}", row.kernel_to_burn),
+            format!("{:.2}", row.module_to_burn),
+            format!("{:.1} %", 100.0 * row.taps_share),
+            row.speedup.map_or("-".into(), |speedup| format!("{speedup:.2}")),
+        ]);
+    }
+    table
+}
+
+fn blocks(rows: &[BlockProfile]) -> TextTable {
+    let head = ["block", "threads", "step ms", "SimConv", "batch norm", "Adam", "rest"];
+    let mut table = TextTable::new(head);
+    for row in rows {
+        table.row([
+            format!("{}ch {}x{}", row.channels, row.size, row.size),
+            row.threads.to_string(),
+            format!("{:.1}", row.step_ms),
+            percent(row.simconv_share),
+            percent(row.norm_share),
+            percent(row.optimiser_share),
+            percent(row.rest_share),
+        ]);
+    }
+    table
+}
+
+fn pose(rows: &[PoseRow]) -> TextTable {
+    let mut table = TextTable::new(["images", "threads", "images/s", "share", "growth"]);
+    for row in rows {
+        table.row([
+            format!("{}x{}", row.size, row.size),
+            row.threads.to_string(),
+            format!("{:.0}", row.images_per_second),
+            row.share_of_resnet18.map_or("-".into(), percent),
+            format!("{:.2}", row.growth),
+        ]);
+    }
+    table
+}
+
+fn networks(rows: &[NetworkRow]) -> TextTable {
+    let head =
+        ["network", "model", "threads", "train im/s", "ratio", "infer im/s", "ratio", "shares"];
+    let mut table = TextTable::new(head).left(1).left(7);
+    for row in rows {
+        table.row([
+            row.network.clone(),
+            row.model.to_string(),
+            row.threads.to_string(),
+            format!("{:.0}", row.training_images_per_second),
+            format!("{:.2}", row.training_to_cnn),
+            format!("{:.0}", row.inference_images_per_second),
+            format!("{:.2}", row.inference_to_cnn),
+            row.training_shares.map(|share| format!("{:.0}%", 100.0 * share)).join(" "),
+        ]);
+    }
+    table
 }

@@ -1,4 +1,4 @@
-//! What is measured on a layer: our kernel, our Burn module, Burn's own plain convolution.
+//! The implementations of a layer: our kernel, our Burn module, Burn's plain convolution.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use sren_kernels::SimConv;
 
 use super::layer::{BATCH, Layer, random};
 
-/// Who computes.
+/// An implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contender {
@@ -30,14 +30,14 @@ pub enum Contender {
 pub enum Pass {
     /// The output alone, without recording gradients.
     Forward,
-    /// The output and the gradients of weight, bias and (but in a stem) input.
+    /// The output and the gradients of weight, bias and, except in a stem, input.
     ForwardBackward,
 }
 
-/// A layer made ready: calling it computes one pass. The tap table is there already.
+/// A prepared layer: a call computes one pass. The tap table is built already.
 pub type Subject = Box<dyn Fn() + Send + Sync>;
 
-/// Makes `layer` ready for `contender`.
+/// Prepares `layer` for `contender`.
 pub fn prepare(layer: &Layer, contender: Contender, pass: Pass) -> Result<Subject> {
     match contender {
         Contender::Kernel => kernel(layer, pass),
@@ -67,7 +67,7 @@ fn kernel(layer: &Layer, pass: Pass) -> Result<Subject> {
     let weight = values(2, conv.weight_len(layer.kernel_size)?);
     let bias = values(3, c_out);
     let upstream = vec![1.0; conv.output_len(&taps)?];
-    // Once, so that whatever does not fit is an error here and not in the middle of a measurement.
+    // Once, so that errors occur here and not during a measurement.
     conv.forward(&taps, &x, &weight, Some(&bias))?;
     Ok(Box::new(move || {
         black_box(conv.forward(&taps, &x, &weight, Some(&bias)).ok());

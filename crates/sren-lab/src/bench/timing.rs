@@ -1,4 +1,4 @@
-//! How time is taken: in turns, and the least of several.
+//! Interleaved timing: the minimum of several rounds.
 
 use std::time::Instant;
 
@@ -9,15 +9,15 @@ pub fn once(subject: &(dyn Fn() + Send + Sync)) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// The least time of each subject in milliseconds. They take turns, so that whatever else the
-/// machine does hits all alike; the first round warms up and does not count.
-pub fn least_in_turns(repetitions: usize, subjects: &[&(dyn Fn() + Send + Sync)]) -> Vec<f64> {
+/// The minimum time of each subject in milliseconds. Subjects are interleaved, so that other load on
+/// the machine affects all alike; the first round is a warm-up and is not measured.
+pub fn minimum_interleaved(repetitions: usize, subjects: &[&(dyn Fn() + Send + Sync)]) -> Vec<f64> {
     subjects.iter().for_each(|subject| subject());
-    let mut least = vec![f64::INFINITY; subjects.len()];
+    let mut minimum = vec![f64::INFINITY; subjects.len()];
     for _ in 0..repetitions {
-        for (least, subject) in least.iter_mut().zip(subjects) {
-            *least = least.min(once(*subject));
+        for (minimum, subject) in minimum.iter_mut().zip(subjects) {
+            *minimum = minimum.min(once(*subject));
         }
     }
-    least
+    minimum
 }

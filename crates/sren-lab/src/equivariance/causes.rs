@@ -19,6 +19,7 @@ use super::carried::{Choice, PoseChange, Subject, pixels};
 use super::scenes::Scenes;
 use crate::error::Result;
 use crate::inference::inference_device;
+use crate::progress::Task;
 
 /// Images that causes are measured on,
 const IMAGES: usize = 3;
@@ -102,14 +103,19 @@ pub fn causes(
     let scenes = scenes.first(IMAGES);
     let subject = Subject::new(network, config, &scenes)?;
     let protocol = scenes.protocol(POSITIONS);
+    let task = Task::new("measuring causes of errors", 7);
     let errors = |choice: Choice| -> Result<Vec<LayerError>> {
-        Ok(measure(&protocol, transforms, |transform| subject.layers(transform, choice))?)
+        let errors = measure(&protocol, transforms, |transform| subject.layers(transform, choice))?;
+        task.advance(1);
+        Ok(errors)
     };
     let read = errors(Choice::Read)?;
     let (without_jumps, gates) = (errors(Choice::WithoutJumps)?, errors(Choice::CarriedGates)?);
     let carried = errors(Choice::Carried)?;
     let half_stride = on_half_stride(network, config, &scenes, transforms)?;
+    task.advance(1);
     let border = border(network, &scenes)?;
+    task.advance(1);
     let layers = (0..read.len())
         .map(|i| Parts {
             name: read[i].name.clone(),

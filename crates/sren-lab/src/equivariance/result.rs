@@ -12,6 +12,7 @@ use super::survey::{CurvePoint, Errors, Survey, Transforms, survey};
 use crate::error::Result;
 use crate::inference::inference_device;
 use crate::plot::{LineChart, Series};
+use crate::text_table::TextTable;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
@@ -164,9 +165,8 @@ impl EquivarianceResult {
     }
 }
 
-fn row(f: &mut Formatter, name: &str, errors: &Errors) -> fmt::Result {
-    write!(f, "\n{name:<18}")?;
-    errors.named().iter().try_for_each(|(_, error)| write!(f, " {:>11}", figure(*error)))
+fn cells(name: &str, errors: &Errors) -> impl Iterator<Item = String> {
+    std::iter::once(name.to_string()).chain(errors.named().map(|(_, error)| figure(error)))
 }
 
 /// Three digits that count.
@@ -185,20 +185,22 @@ impl Display for EquivarianceResult {
         let Self { data, images, side, radius, model, weights, survey, cnn, causes } = self;
         write!(f, "{model} ({weights}) on {data}: ")?;
         write!(f, "{images} images of {side} x {side}, positions within ")?;
-        write!(f, "{radius} pixels of the centre\n\n{:<18}", "error")?;
-        for name in ["rotation", "scale", "both", "90 degrees", "translation", "0.5 to 2"] {
-            write!(f, " {name:>11}")?;
-        }
+        write!(f, "{radius} pixels of the centre\n\n")?;
+        let head = ["error", "rotation", "scale", "both", "90 degrees", "translation", "0.5 to 2"];
+        let mut errors = TextTable::new(head);
         for layer in &survey.layers {
-            row(f, &layer.name, &layer.errors)?;
+            errors.row(cells(&layer.name, &layer.errors));
         }
-        row(f, "worst", &survey.worst)?;
-        row(f, "root of worst", &survey.worst.roots())?;
+        errors.row(cells("worst", &survey.worst));
+        errors.row(cells("root of worst", &survey.worst.roots()));
         if let Some(cnn) = cnn {
             for layer in &cnn.survey.layers {
-                row(f, &format!("CNN {}", layer.name), &layer.errors)?;
+                errors.row(cells(&format!("CNN {}", layer.name), &layer.errors));
             }
-            row(f, "CNN worst", &cnn.survey.worst)?;
+            errors.row(cells("CNN worst", &cnn.survey.worst));
+        }
+        write!(f, "{errors}")?;
+        if let Some(cnn) = cnn {
             write!(f, "\n(CNN: {})", cnn.weights)?;
         }
         let Some(Causes { pose, layers }) = causes else {
@@ -208,16 +210,22 @@ impl Display for EquivarianceResult {
         write!(f, "{:.4} in ln scale off (median), ", pose.median_log_scale)?;
         let [jumps, vanished] = [pose.jumps, pose.vanished].map(|part| 100.0 * part);
         write!(f, "{jumps:.1} % jump, {vanished:.1} % vanish, gate off by {}", figure(pose.gate))?;
-        write!(f, "\n\n{:<12} {:>9} {:>14}", "part", "error", "without jumps")?;
-        write!(f, " {:>14} {:>14}", "+ gates", "+ all poses")?;
-        write!(f, " {:>12} {:>9}", "half stride", "border")?;
+        let head =
+            ["part", "error", "without jumps", "+ gates", "+ all poses", "half stride", "border"];
+        let mut table = TextTable::new(head);
         for parts in layers {
             let option = |value: Option<f64>| value.map_or("-".into(), figure);
-            write!(f, "\n{:<12} {:>9}", parts.name, figure(parts.error))?;
-            write!(f, " {:>14}", figure(parts.without_jumps))?;
-            write!(f, " {:>14} {:>14}", figure(parts.carried_gates), figure(parts.carried_poses))?;
-            write!(f, " {:>12} {:>9}", option(parts.half_stride), option(parts.border))?;
+            table.row([
+                parts.name.clone(),
+                figure(parts.error),
+                figure(parts.without_jumps),
+                figure(parts.carried_gates),
+                figure(parts.carried_poses),
+                option(parts.half_stride),
+                option(parts.border),
+            ]);
         }
+        write!(f, "\n\n{table}")?;
         match layers.iter().find(|parts| parts.name == survey.worst_layer) {
             Some(parts) => {
                 write!(f, "\n\nworst layer: {}, by {}", parts.name, parts.cause())

@@ -10,6 +10,7 @@ use sren::{Similarity, equivariance::Protocol};
 use super::scenes::Scenes;
 use crate::error::Result;
 use crate::inference::inference_device;
+use crate::progress::Task;
 
 /// Scales of the main figures, and of the wide ones.
 const SCALES: [f64; 6] = [0.7, 0.8, 0.9, 1.1, 1.25, 1.4];
@@ -59,6 +60,15 @@ impl Transforms {
             translation: shifts.iter().map(|s| make(1.0, 0.0, *s)).collect::<Result<_, _>>()?,
             wide_scale: scales(&WIDE_SCALES)?,
         })
+    }
+
+    /// Number of transforms in all groups.
+    fn len(&self) -> usize {
+        let Self { rotation, scale, both, rot90, translation, wide_scale } = self;
+        [rotation, scale, both, rot90, translation, wide_scale]
+            .iter()
+            .map(|group| group.len())
+            .sum()
     }
 }
 
@@ -161,10 +171,13 @@ pub fn survey(
 ) -> Result<Survey> {
     let device = inference_device();
     let protocol: Protocol = scenes.protocol(positions);
+    let task = Task::new("measuring equivariance", transforms.len());
     let group = |transforms: &[Similarity]| -> Result<Vec<LayerError>> {
-        Ok(measure(&protocol, transforms, |transform| {
+        let errors = measure(&protocol, transforms, |transform| {
             network_layers(network, scenes.view(transform, &device)?)
-        })?)
+        })?;
+        task.advance(transforms.len());
+        Ok(errors)
     };
     let (rotation, scale) = (group(&transforms.rotation)?, group(&transforms.scale)?);
     let (both, rot90) = (group(&transforms.both)?, group(&transforms.rot90)?);

@@ -1,7 +1,7 @@
 //! `report.html`: everything about a run on one page that opens offline. No script, nothing
 //! fetched; charts are SVG, pictures PNG in the page itself.
 
-mod base64;
+mod page_frame;
 mod predictions;
 mod sections;
 mod table_page;
@@ -23,7 +23,7 @@ use crate::stability::{Stability, stability};
 use crate::training::{EpochMetrics, RunFolder, TrainingConfig};
 use predictions::{Prediction, predictions};
 
-/// Most test images for confusion matrices and mistakes.
+/// Most test images for confusion matrices and errors.
 const IMAGES: usize = 2000;
 /// Most test images for each point of the stability curves.
 const STABILITY_IMAGES: usize = 200;
@@ -41,17 +41,17 @@ pub struct Report<'a> {
     pub folder: &'a RunFolder,
     /// How it was trained.
     pub config: &'a TrainingConfig,
-    /// The best network of the run, which does not train.
+    /// The best network of the run, on the inference device.
     pub network: &'a Network,
     /// Its accuracy on the test sets.
     pub evaluation: &'a Evaluation,
     /// The command that made the run.
     pub command: &'a str,
-    /// Test images that may be looked at again for matrices and curves: at most 2000 and 200 are.
+    /// Most test images for matrices and curves, which use at most 2000 and 200.
     pub images: usize,
 }
 
-/// What is measured for the page alone.
+/// What is measured for the page only.
 struct Measured {
     metrics: Vec<EpochMetrics>,
     classes: Vec<String>,
@@ -62,7 +62,7 @@ struct Measured {
     features: Vec<u8>,
 }
 
-/// Writes `report.html` into the run's folder and gives its path.
+/// Writes `report.html` into the run's folder and returns its path.
 pub fn write(report: &Report) -> Result<PathBuf> {
     let measured = measure(report)?;
     let page = sections::page(report, &measured)?;
@@ -75,7 +75,7 @@ pub fn write(report: &Report) -> Result<PathBuf> {
 struct Words {
     /// One image.
     image: &'static str,
-    /// The test set out of distribution and what is done to it.
+    /// The test set out of distribution and how it is transformed.
     moved: TestSet,
     how_moved: &'static str,
     /// The scale from which on images leave their canvas, about.
@@ -88,7 +88,7 @@ impl Words {
             None => Self {
                 image: "digit",
                 moved: TestSet::ScaledRotatedMoved,
-                how_moved: "scaled, rotated, moved",
+                how_moved: "scaled, rotated, translated",
                 too_large: 2.0,
             },
             Some(_) => Self {
@@ -106,7 +106,7 @@ fn measure(report: &Report) -> Result<Measured> {
     let architecture = config.network()?;
     let tested = config.load(Split::Test)?.images;
     let some = |count: usize| spread(tested.len(), images.min(count));
-    let look = |set: TestSet| predictions(network, &tested, set, &some(IMAGES));
+    let predict = |set: TestSet| predictions(network, &tested, set, &some(IMAGES));
     let weights = "this run";
     let subject = Subject { network, config: &architecture, weights };
     let plain = plain_companion(network, &architecture)?;
@@ -115,14 +115,14 @@ fn measure(report: &Report) -> Result<Measured> {
         Shown { title: &title, network, config: &architecture },
         Shown { title: "CNN", network: &plain, config: &architecture },
     ];
-    // A plain CNN has itself beside it.
+    // A plain CNN is shown once.
     shown.truncate(if network.equivariance() == Equivariance::None { 1 } else { 2 });
     let run = folder.path().display().to_string();
     Ok(Measured {
         metrics: folder.load_metrics()?,
         classes: tested.classes().to_vec(),
-        upright: look(TestSet::Upright)?,
-        moved: look(Words::of(config).moved)?,
+        upright: predict(TestSet::Upright)?,
+        moved: predict(Words::of(config).moved)?,
         stability: stability(&run, network, &tested, &some(STABILITY_IMAGES))?,
         equivariance: measure_equivariance(subject, None, &scenes(config, &tested)?, PLAN)?,
         features: feature_picture(|transform| seen(&tested, 0, transform), &shown, &[])?,

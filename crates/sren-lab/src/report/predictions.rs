@@ -1,4 +1,4 @@
-//! What a network says of single test images.
+//! Predictions for single test images.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorData};
@@ -9,17 +9,18 @@ use sren_data::{Dataset, TestSet};
 use crate::confusion::{BATCH, Confusion};
 use crate::error::Result;
 use crate::inference::inference_device;
+use crate::progress::Task;
 
-/// One image and what the network says of it.
+/// One image and the class that the network predicts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Prediction {
     /// Its number in the test set.
     pub(super) index: usize,
-    /// What it is.
+    /// Its true class.
     pub(super) label: usize,
-    /// What the network takes it for.
-    pub(super) told: usize,
-    /// How sure the network is, 0..1.
+    /// The predicted class.
+    pub(super) predicted: usize,
+    /// The probability of the predicted class, 0..1.
     pub(super) probability: f32,
     /// The image as the network saw it.
     pub(super) image: Image,
@@ -33,6 +34,7 @@ pub(super) fn predictions(
     indices: &[usize],
 ) -> Result<Vec<Prediction>> {
     let classes = images.classes().len();
+    let task = Task::new(format!("predicting {}", set.name()), indices.len());
     let mut found = Vec::with_capacity(indices.len());
     let transform = |index: usize| -> sren_data::Result<Similarity> { set.transform(index) };
     for indices in indices.chunks(BATCH) {
@@ -40,33 +42,36 @@ pub(super) fn predictions(
         let shape @ [n, h, w, c] = batch.shape;
         let data = TensorData::new(batch.images.clone(), shape);
         let logits = network.forward(Tensor::from_data(data, &inference_device()))?;
-        let chances: Vec<f32> = softmax(logits, 1).into_data().iter::<f32>().collect();
+        // [n, classes]
+        let probabilities: Vec<f32> = softmax(logits, 1).into_data().iter::<f32>().collect();
         for i in 0..n {
-            let of = &chances[i * classes..][..classes];
-            let told = (0..classes).max_by(|a, b| of[*a].total_cmp(&of[*b])).unwrap_or(0);
+            let of = &probabilities[i * classes..][..classes];
+            let predicted = (0..classes).max_by(|a, b| of[*a].total_cmp(&of[*b])).unwrap_or(0);
             let pixels = batch.images[i * h * w * c..][..h * w * c].to_vec();
             found.push(Prediction {
                 index: indices[i],
                 label: batch.labels[i] as usize,
-                told,
-                probability: of[told],
+                predicted,
+                probability: of[predicted],
                 image: Image::new(h, w, c, pixels)?,
             });
         }
+        task.advance(n);
     }
     Ok(found)
 }
 
-/// How often each class is taken for each.
+/// The confusion matrix.
 pub(super) fn confusion(predictions: &[Prediction], classes: usize) -> Result<Confusion> {
     let mut found = Confusion::new(classes);
-    predictions.iter().try_for_each(|p| found.count(p.label, p.told))?;
+    predictions.iter().try_for_each(|p| found.count(p.label, p.predicted))?;
     Ok(found)
 }
 
-/// The mistakes that the network is surest of, at most `count`.
-pub(super) fn worst(predictions: &[Prediction], count: usize) -> Vec<&Prediction> {
-    let mut wrong: Vec<&Prediction> = predictions.iter().filter(|p| p.told != p.label).collect();
+/// The wrong predictions of the highest probability, at most `count`.
+pub(super) fn most_confident_errors(predictions: &[Prediction], count: usize) -> Vec<&Prediction> {
+    let mut wrong: Vec<&Prediction> =
+        predictions.iter().filter(|p| p.predicted != p.label).collect();
     wrong.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     wrong.truncate(count);
     wrong

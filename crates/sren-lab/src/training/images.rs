@@ -8,6 +8,7 @@ use sren_data::{
 use super::config::TrainingConfig;
 use super::image_folder::ImageFolderConfig;
 use crate::error::{LabError, Result};
+use crate::progress::Task;
 
 impl TrainingConfig {
     /// Reads the images of `split`. Those that a run was made for must be there still.
@@ -16,7 +17,9 @@ impl TrainingConfig {
             (Source::Mnist, None) => return Ok(complete(Dataset::mnist(split)?)),
             (Source::Folder(path), Some(photographs)) => {
                 let ImageFolderConfig { size, canvas, split_seed, .. } = *photographs;
-                ImageFolder::open(path, split_seed)?.load(split, size, canvas, IMAGE_BUDGET)?
+                let folder = ImageFolder::open(path, split_seed)?;
+                let task = Task::new("reading images", folder.file_count(split));
+                folder.load_with(split, size, canvas, IMAGE_BUDGET, &|read| task.advance(read))?
             }
             (Source::Stl10(path), Some(ImageFolderConfig { size: stl10::SIDE, canvas, .. })) => {
                 complete(stl10::load_stl10(path, split, *canvas)?)

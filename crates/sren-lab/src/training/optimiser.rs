@@ -205,6 +205,7 @@ mod tests {
     use burn::nn::{Linear, LinearConfig};
     use burn::optim::{AdamConfig, AdamWConfig, SgdConfig, momentum::MomentumConfig};
     use burn::tensor::Device;
+    use sren::Precision;
 
     /// Five steps on `sum (x W + b)^2`.
     fn train(mut step: impl FnMut(Linear, GradientsParams) -> Linear) -> Vec<f32> {
@@ -287,7 +288,8 @@ mod tests {
         train(|layer, gradients| optimiser.step(0.01, layer, gradients).unwrap());
         let mut weights = Weights::default();
         optimiser.save(&mut weights);
-        let mut weights = Weights::from_bytes(&weights.to_bytes()).unwrap();
+        let mut weights =
+            Weights::from_bytes(&weights.to_bytes(Precision::Single).unwrap()).unwrap();
         assert_eq!(Optimiser::load(kind, &mut weights), Some(optimiser));
         assert!(weights.tensors.is_empty());
 

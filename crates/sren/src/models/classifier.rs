@@ -46,7 +46,8 @@ impl Classifier {
         }
         let grids = self.backbone.grids(&Grid::pixels(h, w))?;
         if self.is_plain() {
-            return Ok(grids.iter().map(|grid| PoseField::identity(*grid, n)).collect());
+            let identity = |grid: &Grid| Ok(PoseField::identity(*grid, n)?);
+            return grids.iter().map(identity).collect();
         }
         self.poses.fields(images, &grids)
     }

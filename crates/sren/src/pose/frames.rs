@@ -150,7 +150,7 @@ impl Frames {
                 let (expected, got) = (format!("one of {grids:?}"), format!("{grid:?}"));
                 return Err(Error::shape("Frames::field", expected, got));
             }
-            Source::Identity => PoseField::identity(*grid, self.batch),
+            Source::Identity => PoseField::identity(*grid, self.batch)?,
             Source::Images(estimator, images) => {
                 self.group.restrict(estimator.field(&images.view()?, grid)?)?
             }

@@ -1,4 +1,4 @@
-//! Folders and flags that are refused.
+//! Invalid folders and flags.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use crate::support::{assert_fails, nothing, sren, text};
 use crate::written::write_image;
 
 #[test]
-fn folders_that_cannot_be_trained_on_are_named() {
-    let out = nothing("refused");
+fn errors_name_folders_that_cannot_be_trained_on() {
+    let out = nothing("invalid");
     let run = text(&out);
     let fails = |data: &Path, parts: &[&str]| {
         assert_fails(&["train", "--data", text(data), "--size", "16", "--out", run], parts);

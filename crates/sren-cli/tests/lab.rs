@@ -34,7 +34,7 @@ fn every_layer_of_random_and_trained_networks_is_measured_beside_a_cnn() {
     assert_eq!((&report["data"], &report["model"]), (&"mnist".into(), &"sren".into()));
     let names: Vec<&str> =
         report["layers"].as_array().unwrap().iter().map(|l| l["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["window.0", "window.1", "window.2", "stem"]);
+    assert_eq!(names, ["layers.0", "layers.1", "layers.2", "projection"]);
     let [rotation, _, both, rot90] = errors(&report["worst"]);
     let [cnn_rotation, _, cnn_both, cnn_rot90] = errors(&report["cnn"]["worst"]);
     assert!(rot90 < 1e-10 && cnn_rot90 > 0.1, "{report}");

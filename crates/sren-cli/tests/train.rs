@@ -31,7 +31,7 @@ fn the_default_preset_samples_positions_and_has_an_orientation_head_and_blocks_d
         succeeds(&sren(&[&["train"], network, &few[..], &more[..]].concat()));
         let config = fs::read_to_string(path.join("config.toml")).unwrap();
         assert_eq!(config.contains("positions = 16"), expected, "{config}");
-        assert_eq!(config.contains("[network.orientation]"), expected, "{config}");
+        assert_eq!(config.contains("kind = \"orientation\""), expected, "{config}");
         let metrics = fs::read_to_string(path.join("metrics.jsonl")).unwrap();
         let epoch: Value = serde_json::from_str(metrics.trim()).unwrap();
         assert!(epoch["loss"].is_number(), "{metrics}");

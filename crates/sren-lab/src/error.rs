@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 /// A measurement or report that cannot be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LabError {
     /// Data that cannot be read.
     #[error(transparent)]

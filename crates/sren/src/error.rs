@@ -2,6 +2,7 @@
 
 /// A request that a module cannot fulfil.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A tensor or setting that does not fit the module.
     #[error("{operation}: expected {expected}, got {got}")]

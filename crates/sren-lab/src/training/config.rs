@@ -82,6 +82,7 @@ impl FromStr for Preset {
 /// How a network is trained. Written to and read from TOML.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TrainingConfig {
     /// Where the images come from: mnist, stl10:DIR or a folder.
     #[serde(default, skip_serializing_if = "Source::is_mnist")]

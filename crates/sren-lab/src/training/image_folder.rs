@@ -15,6 +15,7 @@ const MAX_IMAGES: usize = 1 << 30;
 /// Images from a folder or from STL-10: what they are brought to, and how they are trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ImageFolderConfig {
     /// Side of the square that every image is brought to.
     pub size: usize,

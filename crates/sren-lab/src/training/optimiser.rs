@@ -1,5 +1,6 @@
-//! Adam, AdamW and SGD with momentum, in one pass over a parameter's values. The state is plain
-//! arrays under the names of the parameters, so that it is saved like weights.
+//! Adam, AdamW and SGD with momentum, in one pass over a parameter's values, where Burn's make one
+//! per term. Burn keys state by ids that differ between processes; ours is plain
+//! arrays under the names of the parameters, saved like weights. A test holds it to Burn's steps.
 
 use std::collections::BTreeMap;
 

@@ -57,7 +57,23 @@ pub struct LayerError {
     pub compared: usize,
 }
 
-/// Measures every layer of a model over `transforms`. `features` gives the feature maps of the
+/// Measures every layer of a model over `transforms`.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use sren::equivariance::{Protocol, measure, warped};
+/// use sren::{FeatureMap, Image, Similarity};
+///
+/// let image = [Image::from_fn(32, 32, |x, y| (0.3 * x).sin() * (0.2 * y).cos())?];
+/// let rotation = Similarity::new(1.0, std::f64::consts::FRAC_PI_2, [0.0; 2])?;
+/// let errors = measure(&Protocol::new(32, 32, 12.0), &[rotation], |transform| {
+///     let images = warped(&image, transform, &Device::flex())?;
+///     Ok(vec![("square".to_string(), FeatureMap::from_images(images.square()))])
+/// })?;
+/// assert!(errors[0].error < 1e-10);
+/// # Ok::<(), sren::Error>(())
+/// ```
+/// `features` gives the feature maps of the
 /// same images under any transform about their centre; [`warped`](super::warped) makes such images
 /// from pixels.
 pub fn measure(

@@ -16,6 +16,7 @@ use crate::ops::{InferencePlan, NormInference, NormPlan, SimilarityOps};
 
 /// Configuration of a [batch norm over active positions](MaskedBatchNorm).
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct MaskedBatchNormConfig {
     /// Number of channels.
     pub channels: usize,
@@ -33,6 +34,18 @@ pub struct MaskedBatchNormConfig {
 /// `gate relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual)`, channels last; gate,
 /// ReLU and residual are optional. With a list of active positions the statistics are theirs, and all
 /// other positions of the output are exactly zero. Made by [`MaskedBatchNormConfig`].
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use sren::{Mask, MaskedBatchNormConfig};
+///
+/// let device = Device::flex();
+/// let norm = MaskedBatchNormConfig::new(8).with_relu(true).init(&device)?;
+/// let first_only = Mask { active: Some([0].into()), gate: None };
+/// let output = norm.forward(Tensor::ones([1, 2, 2, 8], &device), &first_only)?;
+/// assert!(output.sum().into_scalar::<f32>() < 8.001);
+/// # Ok::<(), sren::Error>(())
+/// ```
 ///
 /// Like Burn's own batch norm it normalises by the batch on an autodiff device, unless frozen, and
 /// by the running averages elsewhere.

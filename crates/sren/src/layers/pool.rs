@@ -10,6 +10,15 @@ use crate::ops::SimilarityOps;
 use crate::pose::Frames;
 
 /// The maximum of each channel, `[n, h, w, c]` -> `[n, c]`.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use sren::{FeatureMap, pool};
+///
+/// let features = FeatureMap::from_images(Tensor::ones([2, 4, 4, 3], &Device::flex()));
+/// assert_eq!(pool::global_max(&features)?.dims(), [2, 3]);
+/// # Ok::<(), sren::Error>(())
+/// ```
 pub fn global_max(features: &FeatureMap) -> Result<Tensor<2>> {
     check("global_max", &features.values)?;
     let output = <Dispatch as SimilarityOps>::global_max(features.values.clone().into_dispatch());

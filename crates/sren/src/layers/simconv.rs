@@ -18,6 +18,7 @@ const HE: Initializer =
 
 /// Configuration of a [similarity convolution](SimConv2d).
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct SimConv2dConfig {
     /// Channels of the input and of the output.
     pub channels: [usize; 2],

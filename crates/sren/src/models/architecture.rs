@@ -12,6 +12,14 @@ use crate::error::{Error, Result};
 use crate::pose::PoseEstimatorConfig;
 
 /// A network by name; [`config`](Self::config) gives its parts.
+///
+/// ```
+/// use sren::models::Architecture;
+///
+/// let config = "resnet18".parse::<Architecture>()?.config(3, 1000);
+/// assert_eq!(config.geometry([224, 224])?.parameters(), 11_689_512);
+/// # Ok::<(), sren::Error>(())
+/// ```
 #[derive(Config, Debug, PartialEq, Eq, Copy)]
 pub enum Architecture {
     /// A patch encoder at every fourth pixel, in large frames, with an orientation head: 438 thousand

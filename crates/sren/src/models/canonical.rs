@@ -27,6 +27,7 @@ const UNLIKELY: f32 = 0.05;
 
 /// Configuration of a [`Canonicalised`] classifier. The branch has the layers of the classifier.
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct CanonicalConfig {
     /// Most rotations of an image that the branch sees.
     pub rotations: usize,

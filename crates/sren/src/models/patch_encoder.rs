@@ -26,6 +26,7 @@ const MAX_LAYERS: usize = 1000;
 
 /// Configuration of a [`PatchLayer`].
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct PatchLayerConfig {
     /// Channels of its output.
     pub channels: usize,
@@ -37,6 +38,7 @@ pub struct PatchLayerConfig {
 
 /// Configuration of a [`PatchEncoder`].
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct PatchEncoderConfig {
     /// Taps along one side of a patch, odd.
     pub side: usize,

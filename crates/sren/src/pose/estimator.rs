@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 /// Configuration of a [`PoseEstimator`]. Lengths are in pixels of the image; the defaults suit
 /// digits of 56 and photographs of 64 to 128 pixels.
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct PoseEstimatorConfig {
     /// Inner radius a of the neighbourhood that is read.
     #[config(default = 0.25)]

@@ -42,6 +42,7 @@ const EPSILON: f32 = 1e-3;
 
 /// Configuration of an [`OrientationHead`].
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct OrientationHeadConfig {
     /// Number of orientations, a multiple of 4, so that a right angle is one of them.
     pub orientations: usize,

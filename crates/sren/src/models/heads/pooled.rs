@@ -42,6 +42,7 @@ impl Pool {
 
 /// Configuration of a [`PooledHead`].
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct PooledHeadConfig {
     /// The pool.
     #[config(default = "Pool::Mean")]

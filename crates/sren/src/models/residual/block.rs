@@ -18,6 +18,7 @@ const KERNEL: usize = 3;
 
 /// Configuration of a [residual block](SimBlock).
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct SimBlockConfig {
     /// Channels of the input and of the output.
     pub channels: [usize; 2],

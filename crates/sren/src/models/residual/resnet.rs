@@ -19,6 +19,7 @@ const MAX_BLOCKS: usize = 1000;
 
 /// Blocks on one grid.
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct StageConfig {
     /// Channels of every block.
     pub channels: usize,
@@ -30,6 +31,7 @@ pub struct StageConfig {
 
 /// Configuration of a [`SimResNet`]. [`Architecture`](crate::models::Architecture) has the paper's.
 #[derive(Config, Debug)]
+#[non_exhaustive]
 pub struct SimResNetConfig {
     /// Channels of the stem.
     pub stem_channels: usize,

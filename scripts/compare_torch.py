@@ -39,7 +39,7 @@ def arguments():
 
 
 class Ours:
-    """The resident Rust program: a line in asks for a pass, a line out tells milliseconds."""
+    """The resident Rust program: a line in asks for a pass, a line out has milliseconds."""
 
     def __init__(self, threads):
         program = ["cargo", "bench", "-q", "-p", "sren-lab", "--bench", "serve", "--", "--serve"]

@@ -1,7 +1,7 @@
 //! The `sren` command: arguments, output and exit codes. The work is done in `sren-lab`.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted twice. Results go to standard
-//! output, with `--json` one document and nothing else; everything else goes to standard error.
+//! output, with `--json` one document (`predict`: one per line) and nothing else; everything else goes to standard error.
 
 mod arguments;
 mod commands;

@@ -172,7 +172,7 @@ fn a_run_has_a_self_contained_report() {
         "24 test digits. Rows",
         "prefers-color-scheme:dark",
         "sren train --preset quick --images 192",
-        "stem_kappa = ",
+        "stem_reference_scale = ",
     ] {
         assert!(page.contains(part), "{part}");
     }

@@ -8,11 +8,12 @@ use std::path::Path;
 use serde_json::Value;
 use support::{folder, json, nothing, sren, succeeds, text};
 
-/// The run, and what version 0.1.0 made of it when it resumed: loss and accuracy of the last epoch.
-const RUNS: [(&str, f64, f64); 3] = [
-    ("patches", 3.074_967_265, 22.656_25),
-    ("canonical", 6.425_071_597, 15.625),
-    ("pooled", 2.438_999_176, 23.437_5),
+/// The run, and what version 0.1.0 made of it: class and probability of the digit below, then loss
+/// and accuracy of the last epoch after it resumed.
+const RUNS: [(&str, (&str, f64), f64, f64); 3] = [
+    ("patches", ("1", 0.120_293_572), 3.074_967_265, 22.656_25),
+    ("canonical", ("4", 0.121_460_832), 6.425_071_597, 15.625),
+    ("pooled", ("1", 0.139_281_824), 2.438_999_176, 23.437_5),
 ];
 
 #[test]
@@ -24,10 +25,13 @@ fn old_runs_predict_evaluate_and_resume() {
     })
     .save(&digit)
     .unwrap();
-    for (name, loss, accuracy) in RUNS {
+    for (name, (class, probability), loss, accuracy) in RUNS {
         let path = copy(name);
         let run = text(&path);
         let prediction = json(&sren(&["predict", run, text(&digit), "--top", "10", "--json"]));
+        assert_eq!(prediction["class"], class, "{name}: {prediction}");
+        let found = prediction["probability"].as_f64().unwrap();
+        assert!((found - probability).abs() < 1e-5, "{name}: {prediction}");
         let top = prediction["top"].as_array().unwrap().iter();
         let sum: f64 = top.map(|class| class["probability"].as_f64().unwrap()).sum();
         assert!((sum - 1.0).abs() < 1e-5, "{name}: {prediction}");

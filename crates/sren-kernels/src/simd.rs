@@ -34,7 +34,7 @@ pub(crate) fn has_avx512() -> bool {
 }
 
 /// Whether to use AVX-512 in loops that mostly store. AMD's Zen 4 (family 19h) splits 512-bit stores
-/// in two, so that AVX2 is faster there. No feature flag tells this, so the vendor is asked.
+/// in two, so that AVX2 is faster there. No feature flag says so: it depends on the vendor.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_fast_avx512_stores() -> bool {
     static AVAILABLE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();

@@ -39,7 +39,7 @@ pub struct LemmaProtocol {
     pub scales: Range<f64>,
     /// Only pixels of at least this luminance are compared.
     pub min_luminance: f32,
-    /// Positions drawn an image.
+    /// Positions drawn per image.
     pub positions: usize,
     /// Seed of all draws.
     pub seed: u64,
@@ -51,7 +51,7 @@ impl LemmaProtocol {
         Self { scales: 1.0..2.0, min_luminance: 0.5, positions: 25, seed }
     }
 
-    /// ImageFolderConfig: s in [0.8, 1.4), positions anywhere on them.
+    /// Photographs: s in [0.8, 1.4), positions anywhere on them.
     pub fn photographs(seed: u64) -> Self {
         Self { scales: 0.8..1.4, min_luminance: f32::NEG_INFINITY, positions: 25, seed }
     }

@@ -1,4 +1,4 @@
-//! Experiments with sren: measurements and reports.
+//! Training, inference, evaluation, measurements and reports for sren.
 
 pub mod bench;
 pub mod equivariance;

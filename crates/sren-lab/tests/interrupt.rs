@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use sren_lab::interrupt_flag;
 
 const CHILD: &str = "SREN_INTERRUPT_CHILD";
-/// Exit code of a child that its parent told to end.
-const TOLD_TO_END: i32 = 7;
+/// Exit code of a child whose parent requested its exit.
+const EXIT_REQUESTED: i32 = 7;
 
 /// The child: says when it listens and when the flag is set, then waits for a line.
 #[test]
@@ -25,7 +25,7 @@ fn child() {
     }
     println!("set");
     let _ = std::io::stdin().read_line(&mut String::new());
-    std::process::exit(TOLD_TO_END);
+    std::process::exit(EXIT_REQUESTED);
 }
 
 struct Process {
@@ -65,7 +65,7 @@ impl Process {
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    fn tell_to_end(&mut self) -> ExitStatus {
+    fn request_exit(&mut self) -> ExitStatus {
         self.child.stdin.take().unwrap().write_all(b"end\n").unwrap();
         self.child.wait().unwrap()
     }
@@ -84,7 +84,7 @@ fn the_first_signal_sets_the_flag_and_the_process_goes_on() {
         let mut process = Process::start("");
         process.signal(signal);
         process.wait_for("set");
-        assert_eq!(process.tell_to_end().code(), Some(TOLD_TO_END), "{signal}");
+        assert_eq!(process.request_exit().code(), Some(EXIT_REQUESTED), "{signal}");
     }
 }
 
@@ -105,5 +105,5 @@ fn a_hangup_that_the_parent_ignores_stays_ignored() {
     process.signal("HUP");
     process.signal("TERM");
     process.wait_for("set");
-    assert_eq!(process.tell_to_end().code(), Some(TOLD_TO_END));
+    assert_eq!(process.request_exit().code(), Some(EXIT_REQUESTED));
 }

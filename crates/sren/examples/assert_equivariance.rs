@@ -24,7 +24,8 @@ fn main() -> Result<()> {
     let device = Device::flex();
     device.seed(1);
     let poses = PoseEstimatorConfig::new().with_min_scale(2.0).with_inner(0.9).init()?;
-    let layer = SimConv2dConfig::new([1, 8], 5).with_stride(2).with_kappa(0.4).init(&device)?;
+    let layer =
+        SimConv2dConfig::new([1, 8], 5).with_stride(2).with_reference_scale(2.5).init(&device)?;
 
     let rotations = [20.0f64, 75.0, 140.0].map(|degrees| (1.0, degrees));
     let transforms: Vec<Similarity> = [(0.8, 0.0), (1.3, 0.0)]

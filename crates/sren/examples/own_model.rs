@@ -37,7 +37,10 @@ fn main() -> Result<()> {
     let images = Tensor::from_data(pixels, &device);
     let targets = Tensor::from_data(TensorData::new([0f32, 1.].repeat(8), [16, 1]), &device);
     let mut net = Net {
-        stem: SimConv2dConfig::new([1, 16], 7).with_stride(2).with_kappa(0.6).init(&device)?,
+        stem: SimConv2dConfig::new([1, 16], 7)
+            .with_stride(2)
+            .with_reference_scale(1.6)
+            .init(&device)?,
         block: SimBlockConfig::new([16, 32]).init(&device)?,
         head: LinearConfig::new(32, 1).init(&device),
     };

@@ -44,7 +44,9 @@ pub use layers::{
     FeatureMap, Mask, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig, TapTable,
     pool,
 };
-pub use pose::{Equivariance, Frames, PoseEstimator, PoseEstimatorConfig, PoseField, read_pose};
+pub use pose::{
+    Equivariance, Frames, PoseEstimator, PoseEstimatorConfig, PoseField, TapSpacing, read_pose,
+};
 pub use sren_math::{About, Grid, Image, Interpolation, MathError, Similarity, warp, wrap_angle};
 pub use weights::{ParameterPath, Precision, Weights};
 

@@ -11,13 +11,13 @@ use support::random;
 
 const SIDE: usize = 48;
 
-fn turn(scale: f64, degrees: f64) -> Similarity {
+fn rotation(scale: f64, degrees: f64) -> Similarity {
     Similarity::new(scale, degrees.to_radians(), [0.0; 2]).unwrap()
 }
 
 /// Turns by no multiple of 90 degrees, and scales.
 fn transforms() -> Vec<Similarity> {
-    vec![turn(1.0, 25.0), turn(1.0, 160.0), turn(0.8, 0.0), turn(1.2, -70.0)]
+    vec![rotation(1.0, 25.0), rotation(1.0, 160.0), rotation(0.8, 0.0), rotation(1.2, -70.0)]
 }
 
 /// Soft random waves under a window that is dark at the border.
@@ -76,7 +76,7 @@ fn a_pointwise_map_has_none_and_an_unrelated_one_has_much() {
 
 #[test]
 fn a_planted_error_is_found_where_it_is_and_as_large_as_it_is() {
-    let half = on_waves(&[turn(1.0, 180.0)], |x| {
+    let half = on_waves(&[rotation(1.0, 180.0)], |x| {
         let [n, h, w, c] = x.dims();
         let left = x.clone().slice([0..n, 0..h, 0..w / 2, 0..c]).sum().into_scalar::<f32>();
         let right = x.clone().slice([0..n, 0..h, w / 2..w, 0..c]).sum().into_scalar::<f32>();
@@ -113,8 +113,8 @@ fn network(kind: Equivariance, transforms: &[Similarity], noise: bool) -> Vec<La
 }
 
 #[test]
-fn quarter_turns_are_exact_but_for_rounding_for_what_follows_rotations() {
-    let quarters = [turn(1.0, 90.0), turn(1.0, 180.0), turn(1.0, -90.0)];
+fn rotations_by_90_degrees_are_exact_but_for_rounding() {
+    let quarters = [rotation(1.0, 90.0), rotation(1.0, 180.0), rotation(1.0, -90.0)];
     for noise in [false, true] {
         for layer in network(Equivariance::Similarity, &quarters, noise) {
             // On white noise, where poses are read from nothing, rounding shows more.
@@ -127,7 +127,7 @@ fn quarter_turns_are_exact_but_for_rounding_for_what_follows_rotations() {
 }
 
 #[test]
-fn other_turns_and_scales_are_followed_far_better_than_by_a_plain_network() {
+fn other_rotations_and_scales_have_far_smaller_errors_than_in_a_plain_network() {
     let ours = network(Equivariance::Similarity, &transforms(), false);
     let plain = network(Equivariance::None, &transforms(), false);
     assert_eq!(

@@ -43,7 +43,7 @@ fn check_simconv(relative_pose: bool, active_only: bool, stride: usize) -> Resul
     let frames = Frames::new(fields, Equivariance::Similarity)?.with_active_only(active_only);
     let layer = SimConv2dConfig::new(channels, 3)
         .with_stride(stride)
-        .with_kappa(0.7)
+        .with_reference_scale(1.4)
         .with_relative_pose(relative_pose)
         .init(&device)?;
     let taps = layer.taps(&frames, &image)?;

@@ -37,7 +37,9 @@ fn network(arch: Architecture, group: Equivariance, device: &Device) -> Network 
 
 fn residual(stages: &[[usize; 3]]) -> SimResNetConfig {
     let stages = stages.iter().map(|[c, blocks, stride]| StageConfig::new(*c, *blocks, *stride));
-    SimResNetConfig::new(4, 5, 2, stages.collect()).with_stem_kappa(0.5).with_kappa(0.5)
+    SimResNetConfig::new(4, 5, 2, stages.collect())
+        .with_stem_reference_scale(2.0)
+        .with_reference_scale(2.0)
 }
 
 fn with_head(backbone: SimResNetConfig, head: HeadConfig) -> NetworkConfig {
@@ -302,6 +304,9 @@ fn the_loss_counts_class_orientation_and_branch() {
     let net = network(Architecture::Blocks, Equivariance::Similarity, &device);
     let wrong = TrainingBatch { transforms: Vec::new(), ..batch(0.0) };
     assert!(net.loss(wrong, &net.frames(&x).unwrap(), None).is_err());
+    for weights in [vec![1.0; 9], vec![0.0; 10], vec![f32::NAN; 10]] {
+        assert!(net.loss(batch(0.0), &net.frames(&x).unwrap(), Some(weights)).is_err());
+    }
 }
 
 #[test]
@@ -403,7 +408,7 @@ fn wrong_images_and_settings_are_errors() {
     let pooled = |dropout: f64| HeadConfig::Pooled(PooledHeadConfig::new().with_dropout(dropout));
     assert!(with_head(residual(&[[8, 1, 1]]), pooled(1.0)).init(&device).is_err());
     assert!(with_head(residual(&[[8, 0, 1]]), pooled(0.0)).init(&device).is_err());
-    let even = PatchEncoderConfig::new(9, 4, 0.2, vec![PatchLayerConfig::new(4, 4, 2)], 8);
+    let even = PatchEncoderConfig::new(9, 4, 5.0, vec![PatchLayerConfig::new(4, 4, 2)], 8);
     let even = NetworkConfig::new([1, 10], BackboneConfig::Patches(even), pooled(0.0));
     assert!(even.init(&device).is_err());
     assert!(Architecture::Small.config(1, 1).init(&device).is_err());
@@ -425,10 +430,13 @@ fn absurd_networks_are_errors_before_anything_is_allocated() {
     let pose = PoseEstimatorConfig::new;
     let patches = |channels, stride| {
         let layers = vec![PatchLayerConfig::new(channels, 3, stride)];
-        let encoder = PatchEncoderConfig::new(21, 4, 0.15, layers, 8);
+        let encoder = PatchEncoderConfig::new(21, 4, 6.0, layers, 8);
         NetworkConfig::new([1, 10], BackboneConfig::Patches(encoder), pooled())
     };
-    let absurd: [(&str, NetworkConfig); 10] = [
+    let even_patches = PatchEncoderConfig::new(20, 4, 6.0, vec![PatchLayerConfig::new(4, 3, 2)], 8);
+    let even_patches = NetworkConfig::new([1, 10], BackboneConfig::Patches(even_patches), pooled());
+    let own = |pose: PoseEstimatorConfig| net(stage(8, 1).with_poses_per_block(Some(pose)));
+    let absurd: [(&str, NetworkConfig); 12] = [
         ("parameters", net(stage(20_000, 1).with_relative_pose(true))),
         ("channels", net(stage(usize::MAX, 1))),
         ("blocks", net(stage(1, usize::MAX))),
@@ -436,7 +444,9 @@ fn absurd_networks_are_errors_before_anything_is_allocated() {
         ("scales", small().with_pose(pose().with_scales(1 << 40))),
         ("poses", small().with_pose(pose().with_poses(100))),
         ("outer", small().with_pose(pose().with_outer(1e300))),
-        ("kappa", net(stage(8, 1).with_kappa(f64::NAN))),
+        ("reference_scale", net(stage(8, 1).with_reference_scale(f64::NAN))),
+        ("rings", own(pose().with_rings(1000))),
+        ("an odd side", even_patches),
         ("stride", patches(7, 0)),
         ("channels", patches(1 << 40, 1)),
     ];

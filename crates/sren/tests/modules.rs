@@ -1,4 +1,4 @@
-//! The modules as parts of a user's network: equivariance of a stack, records, refusals.
+//! The modules as parts of a user's network: equivariance of a stack, records, errors.
 
 mod support;
 
@@ -24,7 +24,10 @@ impl Stack {
     fn new(relative_pose: bool, device: &Device) -> Result<Self> {
         let norm = || MaskedBatchNormConfig::new(8).with_relu(true).init(device);
         Ok(Self {
-            stem: SimConv2dConfig::new([2, 8], 5).with_stride(2).with_kappa(0.6).init(device)?,
+            stem: SimConv2dConfig::new([2, 8], 5)
+                .with_stride(2)
+                .with_reference_scale(1.6)
+                .init(device)?,
             norm: norm()?,
             conv: SimConv2dConfig::new([8, 8], 3)
                 .with_bias(false)
@@ -55,13 +58,13 @@ impl Stack {
     }
 }
 
-/// A 90-degree turn of `[n, s, s, c]`: the image of (x, y) is (s - 1 - y, x).
-fn turn(x: Tensor<4>) -> Tensor<4> {
+/// A rotation by 90 degrees of `[n, s, s, c]`: the image of (x, y) is (s - 1 - y, x).
+fn rotate(x: Tensor<4>) -> Tensor<4> {
     x.swap_dims(1, 2).flip([2])
 }
 
-/// The pose field of the turned image.
-fn turned(field: &PoseField) -> PoseField {
+/// The pose field of the rotated image.
+fn rotated_field(field: &PoseField) -> PoseField {
     let grid = *field.grid();
     let (n, side) = (field.batch(), grid.width);
     let move_to = |source: &[f32], add: f32| {
@@ -89,7 +92,7 @@ fn turned(field: &PoseField) -> PoseField {
 }
 
 #[test]
-fn turning_the_image_turns_the_features_and_keeps_the_pools() -> Result<()> {
+fn rotating_the_image_rotates_the_features_and_keeps_the_pools() -> Result<()> {
     let device = device();
     let grid = Grid::pixels(12, 12).cell_centred(2)?;
     for (relative_pose, active_only) in [(false, false), (false, true), (true, true)] {
@@ -101,12 +104,12 @@ fn turning_the_image_turns_the_features_and_keeps_the_pools() -> Result<()> {
                 Frames::new(vec![field], Equivariance::Similarity)?.with_active_only(active_only),
             )
         };
-        let (upright, rotated) = (frames(field.clone())?, frames(turned(&field))?);
-        let expected = turn(stack.features(x.clone(), &upright)?);
-        let got = stack.features(turn(x.clone()), &rotated)?;
+        let (upright, rotated) = (frames(field.clone())?, frames(rotated_field(&field))?);
+        let expected = rotate(stack.features(x.clone(), &upright)?);
+        let got = stack.features(rotate(x.clone()), &rotated)?;
         assert_close("features", &got, &expected, 1e-5);
         let expected = stack.pooled(x.clone(), &upright)?;
-        assert_close("pools", &stack.pooled(turn(x), &rotated)?, &expected, 1e-5);
+        assert_close("pools", &stack.pooled(rotate(x), &rotated)?, &expected, 1e-5);
     }
     Ok(())
 }
@@ -190,7 +193,7 @@ fn gradient_checkpointing_gives_the_same_gradients() -> Result<()> {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_an_error() -> Result<()> {
+fn invalid_arguments_are_errors() -> Result<()> {
     let device = device();
     let grid = Grid::pixels(6, 6);
     let frames = Frames::new(vec![poses(1, grid, 2, 0.5)], Equivariance::Similarity)?;
@@ -214,7 +217,8 @@ fn what_does_not_fit_is_refused_with_an_error() -> Result<()> {
         SimConv2dConfig::new([0, 4], 3),
         SimConv2dConfig::new([3, 0], 3),
         SimConv2dConfig::new([3, 4], 3).with_stride(0),
-        SimConv2dConfig::new([3, 4], 3).with_kappa(f64::NAN),
+        SimConv2dConfig::new([3, 4], 3).with_reference_scale(f64::NAN),
+        SimConv2dConfig::new([3, 4], 3).with_dilation(0),
     ] {
         assert!(config.init(&device).is_err(), "{config}");
     }

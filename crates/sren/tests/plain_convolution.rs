@@ -6,7 +6,7 @@ mod support;
 use burn::module::Param;
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
-use sren::{Grid, PoseField, SimConv2dConfig, TapTable};
+use sren::{Equivariance, FeatureMap, Frames, Grid, PoseField, Result, SimConv2dConfig, TapTable};
 use support::{assert_close, device, tensor};
 
 fn compare(k: usize, stride: usize, [h, w]: [usize; 2], channels: [usize; 2]) {
@@ -54,6 +54,33 @@ fn equals_burns_conv2d_for_every_kernel_stride_and_parity() {
             }
         }
     }
+}
+
+/// Poses of the reference scale have the taps of a plain dilated convolution, in every group.
+#[test]
+fn the_reference_scale_gives_the_spacing_of_a_plain_convolution() -> Result<()> {
+    let (device, n, grid) = (device(), 2, Grid::pixels(9, 8));
+    let x = tensor(3, [n, grid.height, grid.width, 3], &device);
+    for (dilation, reference) in [(1, 3.0), (2, 0.7), (3, 12.5)] {
+        let layer = SimConv2dConfig::new([3, 4], 3)
+            .with_dilation(dilation)
+            .with_reference_scale(reference)
+            .init(&device)?;
+        let plain = conv2d(
+            x.clone().permute([0, 3, 1, 2]),
+            layer.weight.val().permute([3, 2, 0, 1]),
+            None,
+            ConvOptions::new([1; 2], [dilation; 2], [dilation; 2], 1),
+        );
+        let plain = plain.permute([0, 2, 3, 1]);
+        for group in [Equivariance::None, Equivariance::Scale] {
+            let field = PoseField::identity(grid, n)?.with_scale(reference as f32)?;
+            let frames = Frames::new(vec![field], group)?;
+            let ours = layer.forward(FeatureMap::new(x.clone(), grid)?, &frames)?;
+            assert_close(&format!("{dilation} {group:?}"), &ours.values, &plain, 1e-5);
+        }
+    }
+    Ok(())
 }
 
 #[test]

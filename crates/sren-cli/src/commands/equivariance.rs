@@ -54,7 +54,7 @@ pub(crate) struct Equivariance {
     #[arg(long, value_name = "N", default_value_t = 4, conflicts_with = "pose",
         value_parser = clap::value_parser!(u16).range(1..=1000))]
     positions: u16,
-    /// Rotations over the circle, a multiple of 4
+    /// Rotations over the circle, rounded up to a multiple of 4
     #[arg(long, value_name = "N", default_value_t = 12, conflicts_with = "pose",
         value_parser = clap::value_parser!(u16).range(1..=360))]
     angles: u16,

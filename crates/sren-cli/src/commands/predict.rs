@@ -1,6 +1,6 @@
 //! `sren predict`: predictions for image files.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -83,7 +83,13 @@ impl Predict {
             if image.as_os_str() != "-" {
                 return Box::new(std::iter::once(Ok(image.clone())));
             }
-            let lines = BufReader::new(std::io::stdin()).lines();
+            // A line that is no UTF-8 is skipped; after any other error nothing more can be read.
+            let mut ended = false;
+            let lines = BufReader::new(std::io::stdin()).lines().take_while(move |line| {
+                let read = !ended;
+                ended = line.as_ref().is_err_and(|e| e.kind() != ErrorKind::InvalidData);
+                read
+            });
             let named =
                 lines.filter(|line| !line.as_ref().is_ok_and(|line| line.trim().is_empty()));
             Box::new(named.map(|line| match line {

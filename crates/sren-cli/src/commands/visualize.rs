@@ -34,7 +34,7 @@ pub(crate) struct Visualize {
     run: PathBuf,
     /// A png or jpeg file, or mnist:N for digit N of the bundled test set
     image: String,
-    /// Layers: stem, blocks.0 and so on [default: the first and the last]
+    /// Layers: stem, blocks.0 and so on, or layers.0 and so on, projection [default: the first and the last]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     layers: Vec<String>,
     /// Run of a trained CNN for comparison [default: the same weights without frames]

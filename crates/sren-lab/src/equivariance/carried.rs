@@ -84,7 +84,7 @@ impl<'a> Subject<'a> {
         scenes: &'a Scenes,
     ) -> Result<Self> {
         let device = inference_device();
-        let (k, stride, kappa) = config.backbone.sampling();
+        let (k, stride, reference_scale) = config.backbone.sampling();
         let (side, c) = (scenes.side(), config.image_channels);
         let data = pixels(&scenes.view(&Similarity::IDENTITY, &device)?);
         let originals = data
@@ -93,7 +93,7 @@ impl<'a> Subject<'a> {
             .collect::<Result<_, _>>()?;
         let mut patch = SimConv2dConfig::new([c, k * k], k)
             .with_stride(stride)
-            .with_kappa(kappa)
+            .with_reference_scale(reference_scale)
             .with_bias(false)
             .init(&device)?;
         let unit = |i: usize| if i / (c * k * k) == i % (k * k) { 1.0 / c as f32 } else { 0.0 };

@@ -45,20 +45,20 @@ impl DominantPose {
         }
         let step = TAU / DIRECTIONS as f64;
         // Each angle goes to the two directions it lies between.
-        let mut dealt = [0.0; DIRECTIONS];
+        let mut histogram = [0.0; DIRECTIONS];
         for [weight, angle, _] in &poses {
             let place = angle.rem_euclid(TAU) / step;
             let (low, part) = (place as usize % DIRECTIONS, place.fract());
-            dealt[low] += weight * (1.0 - part);
-            dealt[(low + 1) % DIRECTIONS] += weight * part;
+            histogram[low] += weight * (1.0 - part);
+            histogram[(low + 1) % DIRECTIONS] += weight * part;
         }
         let kernel: Vec<f64> = (0..=2 * REACH)
             .map(|i| (i as f64 - REACH as f64) * step)
-            .map(|turn| (CONCENTRATION * (turn.cos() - 1.0)).exp())
+            .map(|angle| (CONCENTRATION * (angle.cos() - 1.0)).exp())
             .collect();
         let density = |direction: usize| -> f64 {
             let first = direction + DIRECTIONS - REACH;
-            let near = |(i, weight): (usize, &f64)| weight * dealt[(first + i) % DIRECTIONS];
+            let near = |(i, weight): (usize, &f64)| weight * histogram[(first + i) % DIRECTIONS];
             kernel.iter().enumerate().map(near).sum()
         };
         let densities: Vec<f64> = (0..DIRECTIONS).map(density).collect();
@@ -91,7 +91,7 @@ mod tests {
     use sren::{Grid, PoseEstimatorConfig};
 
     #[test]
-    fn it_turns_and_grows_with_the_field() {
+    fn it_rotates_and_grows_with_the_field() {
         let grid = Grid::pixels(3, 3);
         let angle: Vec<f32> = [0.1, 0.15, 0.2, 0.12, 3.0, -2.0, 1.5, 0.1, 0.2].to_vec();
         let scale = vec![2.0, 3.0, 4.0, 2.5, 9.0, 9.0, 9.0, 3.0, 3.5];
@@ -100,9 +100,9 @@ mod tests {
         let one = DominantPose::of(&field, 0).unwrap();
         assert!((one.orientation_deg - 8.0).abs() < 4.0 && (2.5..=3.5).contains(&one.scale_px));
         let by = Pose { scale: 2.0, angle: 1.0 };
-        let turned = DominantPose::of(&field.composed(&[by]).unwrap(), 0).unwrap();
-        assert!((turned.orientation_deg - one.orientation_deg - 1f64.to_degrees()).abs() < 0.1);
-        assert!((turned.scale_px - 2.0 * one.scale_px).abs() < 1e-4);
+        let moved = DominantPose::of(&field.composed(&[by]).unwrap(), 0).unwrap();
+        assert!((moved.orientation_deg - one.orientation_deg - 1f64.to_degrees()).abs() < 0.1);
+        assert!((moved.scale_px - 2.0 * one.scale_px).abs() < 1e-4);
         assert_eq!(DominantPose::of(&PoseField::identity(grid, 1).unwrap(), 1), None);
     }
 

@@ -23,12 +23,13 @@ const TRAINING_SET: usize = 60_000;
 const MAX_SHIFT: u32 = 256;
 /// Most bytes of a config.
 const MAX_FILE: u64 = 1 << 22;
-/// Most epochs, and most images a step.
+/// Most epochs, and most images per step.
 const MAX_EPOCHS: usize = 1_000_000;
 const MAX_BATCH: usize = 1 << 14;
 
 /// A config by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Preset {
     /// A few minutes.
     Quick,
@@ -38,7 +39,7 @@ pub enum Preset {
     Plus,
     /// The paper's own: ResNet-18, 200 epochs.
     Paper,
-    /// ImageFolderConfig, some thousands of them.
+    /// Photographs, some thousands of them.
     Photos,
     /// The paper's own for STL-10: ResNet-16, 1000 epochs.
     Stl10,
@@ -106,7 +107,7 @@ pub struct TrainingConfig {
     pub pose_jitter: Option<PoseJitter>,
     /// Passes over the training images.
     pub epochs: usize,
-    /// Images a step.
+    /// Images per step.
     pub batch: usize,
     /// Seed of every draw.
     pub seed: u64,
@@ -251,8 +252,10 @@ impl TrainingConfig {
         if self.shift > MAX_SHIFT {
             return fail("a shift of at most 256 pixels", self.shift.to_string());
         }
-        network.geometry([self.canvas(); 2])?;
-        Ok(())
+        match network.geometry([self.canvas(); 2]) {
+            Ok(_) => Ok(()),
+            Err(error) => fail("a valid network", error.to_string()),
+        }
     }
 }
 

@@ -88,8 +88,9 @@ pub fn class_weights(labels: impl Iterator<Item = u32>, classes: usize) -> Vec<f
     labels.for_each(|label| counts[label as usize] += 1);
     let present = counts.iter().filter(|count| **count > 0).count();
     let total: usize = counts.iter().sum();
+    // The weight of an absent class is not used, but must be positive.
     let weight = |count: &usize| match count {
-        0 => 0.0,
+        0 => 1.0,
         count => (total as f64 / (present * count) as f64) as f32,
     };
     counts.iter().map(weight).collect()
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn classes_count_the_same() {
         let weights = class_weights([0, 0, 0, 2].into_iter(), 3);
-        assert_eq!(weights, [4.0 / 6.0, 0.0, 2.0]);
+        assert_eq!(weights, [4.0 / 6.0, 1.0, 2.0]);
         assert_eq!(class_weights([1, 0].into_iter(), 2), [1.0, 1.0]);
     }
 

@@ -29,12 +29,12 @@ impl TrainingConfig {
                 return Err(LabError::invalid("STL-10", expected, size.to_string()));
             }
             (data, None) => {
-                let expected = "photographs in the config of its images";
+                let expected = "an [image_folder] table in the training configuration";
                 return Err(LabError::invalid(data.to_string(), expected, "none"));
             }
             (Source::Mnist, Some(_)) => {
                 let expected = "a folder of images (--data)";
-                return Err(LabError::invalid("photographs", expected, "mnist"));
+                return Err(LabError::invalid("image_folder", expected, "mnist"));
             }
         };
         let classes = self.image_folder.as_ref().map_or(&[][..], |p| &p.classes);

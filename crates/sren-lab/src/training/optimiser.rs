@@ -25,6 +25,7 @@ const CHUNK: usize = 1 << 14;
 /// Which optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum OptimiserKind {
     /// Adam; the decay is added to the gradient (coupled L2), as in the paper.
     Adam {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! config.toml                    the config, the network in full
-//! metrics.jsonl                  a line an epoch
+//! metrics.jsonl                  one line per epoch
 //! model.safetensors              the weights of the best epoch
 //! checkpoint/state.safetensors   the weights and the optimiser where the run stopped
 //! ```
@@ -38,7 +38,7 @@ pub struct EpochMetrics {
     pub validation_accuracy: f64,
     /// Learning rate at its end.
     pub learning_rate: f64,
-    /// Images trained on a second.
+    /// Images trained on per second.
     pub images_per_second: f64,
 }
 
@@ -88,7 +88,7 @@ impl RunFolder {
             let got = if path.exists() { "one without config.toml" } else { "nothing there" };
             return Err(LabError::invalid(path.display().to_string(), "the folder of a run", got));
         }
-        refuse_pipe(&config)?;
+        check_is_file(&config)?;
         let config = TrainingConfig::read(&config)?;
         Ok((folder, config))
     }
@@ -139,7 +139,7 @@ impl RunFolder {
         if !path.exists() {
             return Ok(Vec::new());
         }
-        refuse_pipe(&path)?;
+        check_is_file(&path)?;
         let bytes = read_bounded(&path, MAX_METRICS).map_err(|e| unreadable(&path, e))?;
         let text = String::from_utf8(bytes).map_err(|e| unreadable(&path, e))?;
         parse_metrics(&path.display().to_string(), &text)
@@ -207,7 +207,7 @@ pub(crate) fn parse_metrics(name: &str, text: &str) -> Result<Vec<EpochMetrics>>
 }
 
 fn read_weights(path: &Path) -> Result<Weights> {
-    refuse_pipe(path)?;
+    check_is_file(path)?;
     let bytes = read_bounded(path, MAX_WEIGHTS).map_err(|e| unreadable(path, e))?;
     Weights::from_bytes(&bytes).map_err(|e| unreadable(path, e))
 }
@@ -232,7 +232,7 @@ fn use_current_names(file: &mut Weights) {
 }
 
 /// Reading from what is there but is no file might wait for ever.
-fn refuse_pipe(path: &Path) -> Result<()> {
+fn check_is_file(path: &Path) -> Result<()> {
     match path.metadata() {
         Ok(found) if !found.is_file() => Err(unreadable(path, "no file")),
         _ => Ok(()),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How the learning rate changes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum Schedule {
     /// Up from a 25th over the first `warmup` of the run, then down to nearly 0, both by a cosine.
     OneCycle {

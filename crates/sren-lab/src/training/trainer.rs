@@ -33,7 +33,7 @@ pub enum Event<'a> {
         loss: f64,
         /// Accuracy of the epoch so far, in per cent.
         accuracy: f64,
-        /// Images trained on a second since training began or went on.
+        /// Images trained on per second since training began or went on.
         images_per_second: f64,
         /// Seconds that training will still take.
         seconds_left: f64,

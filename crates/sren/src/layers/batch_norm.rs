@@ -125,6 +125,11 @@ impl MaskedBatchNorm {
         let device = input.device();
         check_parameter(OPERATION, "gamma", &self.gamma, [channels], &device)?;
         check_parameter(OPERATION, "beta", &self.beta, [channels], &device)?;
+        let running = [&self.running_mean, &self.running_var].map(|average| average.value().dims());
+        if running != [[channels]; 2] {
+            let expected = format!("running averages of [{channels}]");
+            return Err(Error::shape(OPERATION, expected, format!("{running:?}")));
+        }
         let norm = BatchNorm::new(channels, self.epsilon as f32, self.relu)?;
         let plan = NormPlan { norm, relu: self.relu, mask: mask.clone() };
         if !device.is_autodiff() {

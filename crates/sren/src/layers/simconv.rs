@@ -10,11 +10,14 @@ use sren_math::Grid;
 use super::feature_map::{FeatureMap, check_values};
 use crate::error::{Error, Result};
 use crate::ops::{ConvPlan, SimilarityOps};
-use crate::pose::Frames;
+use crate::pose::{Frames, TapSpacing};
 
 /// He initialisation: `sqrt(2 / fan_in)`.
 const HE: Initializer =
     Initializer::KaimingNormal { gain: std::f64::consts::SQRT_2, fan_out_only: false };
+
+/// Most taps along one side of a kernel.
+const MAX_KERNEL: usize = 255;
 
 /// Configuration of a [similarity convolution](SimConv2d).
 #[derive(Config, Debug)]
@@ -27,9 +30,13 @@ pub struct SimConv2dConfig {
     /// Stride: the output grid has every `stride`-th cell of the input grid.
     #[config(default = 1)]
     pub stride: usize,
-    /// Distance of neighbouring taps, in steps of the input grid, for a pose of scale 1.
+    /// Distance of neighbouring taps, in steps of the input grid, for a pose of the reference scale.
+    #[config(default = 1)]
+    pub dilation: usize,
+    /// The reference scale Lambda_0, in pixels: taps of a pose of scale Lambda lie
+    /// `dilation Lambda / Lambda_0` grid steps apart.
     #[config(default = 1.0)]
-    pub kappa: f64,
+    pub reference_scale: f64,
     /// Whether a bias is added. Needless before a batch norm.
     #[config(default = true)]
     pub bias: bool,
@@ -42,7 +49,7 @@ pub struct SimConv2dConfig {
     pub initializer: Initializer,
 }
 
-/// `out(x) = sum_t f(x + kappa Lambda(x) R(Gamma(x)) t) phi(t)`: a convolution in the frame of each
+/// `out(x) = sum_t f(x + d Lambda(x)/Lambda_0 R(Gamma(x)) t) phi(t)`: a convolution in the frame of each
 /// position, channels last. Made by [`SimConv2dConfig`].
 ///
 /// ```
@@ -66,7 +73,8 @@ pub struct SimConv2d {
     pub bias: Option<Param<Tensor<1>>>,
     channels_in: usize,
     stride: usize,
-    kappa: f64,
+    dilation: usize,
+    reference_scale: f64,
     relative_pose: bool,
 }
 
@@ -79,11 +87,20 @@ impl SimConv2dConfig {
         if k.is_multiple_of(2) {
             return Err(Error::shape(OPERATION, "an odd kernel size", k.to_string()));
         }
+        if k > MAX_KERNEL {
+            let expected = format!("a kernel size of at most {MAX_KERNEL}");
+            return Err(Error::shape(OPERATION, expected, k.to_string()));
+        }
+        conv.weight_len(k)?;
         if self.stride == 0 {
             return Err(Error::shape(OPERATION, "a stride of at least 1", "0"));
         }
-        if !(self.kappa.is_finite() && self.kappa > 0.0) {
-            return Err(Error::shape(OPERATION, "a finite kappa > 0", self.kappa.to_string()));
+        if self.dilation == 0 {
+            return Err(Error::shape(OPERATION, "a dilation of at least 1", "0"));
+        }
+        if !(self.reference_scale.is_finite() && self.reference_scale > 0.0) {
+            let got = self.reference_scale.to_string();
+            return Err(Error::shape(OPERATION, "a finite reference scale > 0", got));
         }
         // f, f cos d and f sin d together have twice the energy of f.
         let energy = if self.relative_pose { 2 } else { 1 };
@@ -96,7 +113,8 @@ impl SimConv2dConfig {
             bias,
             channels_in: c_in,
             stride: self.stride,
-            kappa: self.kappa,
+            dilation: self.dilation,
+            reference_scale: self.reference_scale,
             relative_pose: self.relative_pose,
         })
     }
@@ -116,7 +134,8 @@ impl SimConv2d {
     /// The taps of this layer for an input on `input`, shared with all layers like it.
     pub fn taps(&self, frames: &Frames, input: &Grid) -> Result<TapTable> {
         let output = self.output_grid(input)?;
-        frames.taps(input, &output, self.kernel_size(), self.kappa as f32, self.relative_pose)
+        let spacing = TapSpacing { dilation: self.dilation, reference_scale: self.reference_scale };
+        frames.taps(input, &output, self.kernel_size(), spacing, self.relative_pose)
     }
 
     /// The convolution of `input` in `frames`, gated: positions without a pose are zero.
@@ -218,7 +237,8 @@ impl ModuleDisplay for SimConv2d {
             .add("c_out", &c_out)
             .add("kernel_size", &kernel_size)
             .add("stride", &self.stride)
-            .add("kappa", &self.kappa)
+            .add("dilation", &self.dilation)
+            .add("reference_scale", &self.reference_scale)
             .add("bias", &self.bias.is_some())
             .add("relative_pose", &self.relative_pose)
             .optional()

@@ -21,6 +21,7 @@ use crate::pose::PoseEstimatorConfig;
 /// # Ok::<(), sren::Error>(())
 /// ```
 #[derive(Config, Debug, PartialEq, Eq, Copy)]
+#[non_exhaustive]
 pub enum Architecture {
     /// A patch encoder at every fourth pixel, in large frames, with an orientation head: 438 thousand
     /// parameters, for digits on a CPU. The most equivariant: no features are interpolated.
@@ -81,8 +82,8 @@ impl Architecture {
                 .with_pose(digit_poses().with_rings(64)),
             Self::Blocks => {
                 let backbone = residual([32, 11, 2], &[[32, 1, 1], [64, 1, 1]])
-                    .with_stem_kappa(0.17)
-                    .with_kappa(0.3);
+                    .with_stem_reference_scale(1.0 / 0.17)
+                    .with_reference_scale(1.0 / 0.3);
                 let head = pooled().with_pool(Pool::MaxMean).with_dropout(0.2);
                 network(BackboneConfig::Residual(backbone), HeadConfig::Pooled(head))
                     .with_pose(digit_poses())
@@ -103,8 +104,8 @@ impl Architecture {
             }
             Self::Photos => {
                 let backbone = residual([24, 7, 2], &[[32, 1, 1], [64, 2, 2], [96, 1, 2]])
-                    .with_stem_kappa(0.5)
-                    .with_kappa(0.5);
+                    .with_stem_reference_scale(2.0)
+                    .with_reference_scale(2.0);
                 let head = OrientationHeadConfig::new(24, 128)
                     .with_upright_prior(0.7)
                     .with_pool(Pool::MaxMean);
@@ -128,7 +129,7 @@ fn patches([first, second, third, channels]: [usize; 4]) -> BackboneConfig {
     let layers = [[first, 5], [second, 3], [third, 3]];
     let layer = |[channels, kernel]: [usize; 2]| PatchLayerConfig::new(channels, kernel, 2);
     let layers = layers.map(layer).to_vec();
-    BackboneConfig::Patches(PatchEncoderConfig::new(21, 4, 0.15, layers, channels))
+    BackboneConfig::Patches(PatchEncoderConfig::new(21, 4, 1.0 / 0.15, layers, channels))
 }
 
 /// The orientation head of the patch encoders.

@@ -69,11 +69,14 @@ impl BackboneConfig {
         }
     }
 
-    /// Taps along one side of what the first layer reads of the image, stride and kappa.
+    /// Taps along one side of what the first layer reads of the image, stride and
+    /// reference scale.
     pub fn sampling(&self) -> (usize, usize, f64) {
         match self {
-            Self::Residual(config) => (config.stem_kernel, config.stem_stride, config.stem_kappa),
-            Self::Patches(config) => (config.side, config.stride, config.kappa),
+            Self::Residual(config) => {
+                (config.stem_kernel, config.stem_stride, config.stem_reference_scale)
+            }
+            Self::Patches(config) => (config.side, config.stride, config.reference_scale),
         }
     }
 
@@ -86,9 +89,9 @@ impl BackboneConfig {
         }
         Some(match self.clone() {
             Self::Residual(config) => {
-                let kappa = config.kappa * factor as f64;
+                let reference_scale = config.reference_scale / factor as f64;
                 let stride = stride / factor;
-                Self::Residual(SimResNetConfig { kappa, stem_stride: stride, ..config })
+                Self::Residual(SimResNetConfig { reference_scale, stem_stride: stride, ..config })
             }
             Self::Patches(config) => {
                 Self::Patches(PatchEncoderConfig { stride: stride / factor, ..config })

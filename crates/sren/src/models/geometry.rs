@@ -9,6 +9,7 @@ use burn::tensor::Tensor;
 use sren_math::Grid;
 
 use crate::error::{Error, Result};
+use crate::pose::PoseEstimatorConfig;
 
 const OPERATION: &str = "NetworkConfig";
 /// Most learned values.
@@ -21,7 +22,11 @@ const MAX_STRIDE: usize = 256;
 const MAX_FEATURES: usize = 1 << 24;
 /// Most taps of one layer for one image.
 const MAX_TAPS: usize = 1 << 24;
-/// Greatest kappa and greatest radius, in pixels.
+/// Most rings, and most scales, of the pose estimator.
+const MAX_RINGS: usize = 512;
+/// Most poses per position.
+const MAX_POSES: usize = 16;
+/// Largest reference scale and radius, in pixels.
 const MAX_LENGTH: f64 = 4096.0;
 
 /// One layer with weights.
@@ -168,6 +173,14 @@ pub(super) fn check_length(name: &str, value: f64) -> Result<()> {
         return Ok(());
     }
     Err(Error::shape(OPERATION, format!("{name} above 0, at most {MAX_LENGTH}"), value.to_string()))
+}
+
+/// Returns an error that names the setting if a pose estimator is too large to be meant.
+pub(super) fn check_pose(pose: &PoseEstimatorConfig) -> Result<()> {
+    within("rings", pose.rings, 1, MAX_RINGS)?;
+    within("scales", pose.scales, 1, MAX_RINGS)?;
+    within("poses", pose.poses, 1, MAX_POSES)?;
+    check_length("outer", pose.outer)
 }
 
 /// The number of learned values of a module. Running averages are not learned.

@@ -31,8 +31,16 @@ pub(super) struct FlatConfig {
     orientation: Option<FlatOrientation>,
     second_look: Option<FlatSecondLook>,
     pool: Pool,
-    stages: Vec<StageConfig>,
+    stages: Vec<FlatStage>,
     pose: PoseEstimatorConfig,
+}
+
+/// A stage, without dilation.
+#[derive(Deserialize)]
+struct FlatStage {
+    channels: usize,
+    blocks: usize,
+    stride: usize,
 }
 
 /// Today's orientation head.
@@ -59,16 +67,19 @@ impl TryFrom<FlatConfig> for NetworkConfig {
             let expected = "a network of either windows or stages";
             return Err(Error::shape("NetworkConfig", expected, "both"));
         }
+        let stage =
+            |stage: &FlatStage| StageConfig::new(stage.channels, stage.blocks, stage.stride);
+        let stages = flat.stages.iter().map(stage).collect();
         let backbone = if flat.stem_window.is_empty() {
             let residual = SimResNetConfig::new(
                 flat.stem_channels,
                 flat.stem_kernel,
                 flat.stem_stride,
-                flat.stages,
+                stages,
             );
             let residual = residual
-                .with_stem_kappa(flat.stem_kappa)
-                .with_kappa(flat.kappa)
+                .with_stem_reference_scale(1.0 / flat.stem_kappa)
+                .with_reference_scale(1.0 / flat.kappa)
                 .with_relative_pose(flat.relative_pose)
                 .with_poses_per_block(flat.poses_per_block.then(|| flat.pose.clone()))
                 .with_dropout(flat.dropout);
@@ -77,7 +88,7 @@ impl TryFrom<FlatConfig> for NetworkConfig {
             BackboneConfig::Patches(PatchEncoderConfig::new(
                 flat.stem_kernel,
                 flat.stem_stride,
-                flat.stem_kappa,
+                1.0 / flat.stem_kappa,
                 flat.stem_window,
                 flat.stem_channels,
             ))

@@ -72,6 +72,7 @@ impl Network {
             }
         };
         let mut logits = marginalise(scores, 0.0);
+        check_weights(class_weights.as_deref(), logits.dims()[1])?;
         let cross_entropy =
             CrossEntropyLossConfig::new().with_weights(class_weights).init(&logits.device());
         let mut loss = cross_entropy.forward(logits.clone(), targets.clone());
@@ -86,6 +87,16 @@ impl Network {
         }
         Ok(TrainingLoss { loss, correct })
     }
+}
+
+/// Returns an error unless there is a positive weight for each class.
+fn check_weights(weights: Option<&[f32]>, classes: usize) -> Result<()> {
+    let Some(weights) = weights else { return Ok(()) };
+    if weights.len() == classes && weights.iter().all(|weight| *weight > 0.0) {
+        return Ok(());
+    }
+    let expected = format!("{classes} class weights above 0");
+    Err(Error::shape("Network::loss", expected, format!("{weights:?}")))
 }
 
 /// The scores that the orientation is learned by, and the weight of its loss. The features learn it

@@ -4,12 +4,13 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use sren_math::Grid;
 
 use super::backbone::{Backbone, BackboneConfig};
 use super::canonical::{CanonicalConfig, Canonicalised};
 use super::classifier::Classifier;
-use super::geometry::{Geometry, check_length, within};
+use super::geometry::{Geometry, check_pose, within};
 use super::heads::{HeadConfig, Pool, PooledHeadConfig};
 use super::legacy::FlatConfig;
 use crate::error::{Error, Result};
@@ -17,10 +18,6 @@ use crate::layers::FeatureMap;
 use crate::pose::{Equivariance, Frames, PoseEstimatorConfig, PoseField};
 
 const OPERATION: &str = "NetworkConfig";
-/// Most rings, and most scales, of the pose estimator.
-const MAX_RINGS: usize = 512;
-/// Most poses per position.
-const MAX_POSES: usize = 16;
 
 /// Configuration of a [`Network`]. [`Architecture`](super::Architecture) has the well-known ones.
 ///
@@ -68,12 +65,33 @@ impl Serialize for NetworkConfig {
 /// Also reads the flat form of version 0.1.0.
 impl<'de> Deserialize<'de> for NetworkConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
-        if value.get("backbone").is_some() {
-            return Self::deserialize(value).map_err(D::Error::custom);
+        let value = Value::deserialize(deserializer)?;
+        if value.get("stem_channels").is_some() {
+            let flat: FlatConfig = serde_json::from_value(value).map_err(D::Error::custom)?;
+            return flat.try_into().map_err(D::Error::custom);
         }
-        let flat: FlatConfig = serde_json::from_value(value).map_err(D::Error::custom)?;
-        flat.try_into().map_err(D::Error::custom)
+        let config = Self::deserialize(value.clone()).map_err(D::Error::custom)?;
+        let known = serde_json::to_value(&config).map_err(D::Error::custom)?;
+        match unknown_key(&value, &known) {
+            None => Ok(config),
+            Some(key) => Err(D::Error::custom(format!("unknown field `{key}`"))),
+        }
+    }
+}
+
+/// A key of `found` that `known` does not have. Burn's configurations ignore them.
+fn unknown_key(found: &Value, known: &Value) -> Option<String> {
+    match (found, known) {
+        (Value::Object(found), Value::Object(known)) => {
+            found.iter().find_map(|(key, value)| match known.get(key) {
+                None => Some(key.clone()),
+                Some(known) => unknown_key(value, known),
+            })
+        }
+        (Value::Array(found), Value::Array(known)) => {
+            found.iter().zip(known).find_map(|(found, known)| unknown_key(found, known))
+        }
+        _ => None,
     }
 }
 
@@ -127,10 +145,7 @@ impl NetworkConfig {
     pub fn geometry(&self, [height, width]: [usize; 2]) -> Result<Geometry> {
         within("channels of images", self.image_channels, 1, 1024)?;
         within("classes", self.classes, 2, 1_000_000)?;
-        within("rings", self.pose.rings, 1, MAX_RINGS)?;
-        within("scales", self.pose.scales, 1, MAX_RINGS)?;
-        within("poses", self.pose.poses, 1, MAX_POSES)?;
-        check_length("outer", self.pose.outer)?;
+        check_pose(&self.pose)?;
         let mut geometry = Geometry::new(Grid::pixels(height, width), self.image_channels);
         self.backbone.trace(&mut geometry)?;
         self.head.trace(self.classes, self.equivariance, &mut geometry)?;

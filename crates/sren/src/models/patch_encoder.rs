@@ -1,7 +1,7 @@
 //! The patch encoder: a backbone whose kernel is a network of its own. Not in the paper.
 //!
 //! ```text
-//! out(x) = Phi( f(x + kappa Lambda(x) R(Gamma(x)) t), t on the k x k grid )
+//! out(x) = Phi( f(x + Lambda(x)/Lambda_0 R(Gamma(x)) t), t on the k x k grid )
 //! ```
 //! The similarity convolution with a small convolutional network Phi in place of the sum with
 //! phi(t). All its layers see the patch around x in the one frame of x, so it is as equivariant as
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::layers::{
     FeatureMap, Mask, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig, TapTable,
 };
-use crate::pose::Frames;
+use crate::pose::{Frames, TapSpacing};
 
 /// Most layers.
 const MAX_LAYERS: usize = 1000;
@@ -44,8 +44,8 @@ pub struct PatchEncoderConfig {
     pub side: usize,
     /// Distance of neighbouring positions, in pixels.
     pub stride: usize,
-    /// Distance of neighbouring taps, in pixels, for a pose of scale 1.
-    pub kappa: f64,
+    /// The scale Lambda_0, in pixels, of a pose whose taps lie one pixel apart.
+    pub reference_scale: f64,
     /// Layers on the patch, first to last.
     pub layers: Vec<PatchLayerConfig>,
     /// Channels of the output.
@@ -73,7 +73,7 @@ pub struct PatchEncoder {
     pub norm: MaskedBatchNorm,
     side: usize,
     stride: usize,
-    kappa: f64,
+    reference_scale: f64,
 }
 
 impl PatchLayerConfig {
@@ -89,6 +89,7 @@ impl PatchLayerConfig {
 impl PatchEncoderConfig {
     /// A new encoder for images of `image_channels` channels.
     pub fn init(&self, image_channels: usize, device: &Device) -> Result<PatchEncoder> {
+        self.check()?;
         let (mut channels, mut side) = (image_channels, self.side);
         let mut layers = Vec::new();
         for layer in &self.layers {
@@ -106,14 +107,25 @@ impl PatchEncoderConfig {
             norm: norm.init(device)?,
             side: self.side,
             stride: self.stride,
-            kappa: self.kappa,
+            reference_scale: self.reference_scale,
         })
+    }
+
+    fn check(&self) -> Result<()> {
+        const OPERATION: &str = "PatchEncoderConfig";
+        if self.side.is_multiple_of(2) {
+            return Err(Error::shape(OPERATION, "an odd side", self.side.to_string()));
+        }
+        if self.stride == 0 || self.layers.iter().any(|layer| layer.stride == 0) {
+            return Err(Error::shape(OPERATION, "a stride of at least 1", "0"));
+        }
+        check_length("reference_scale", self.reference_scale)
     }
 
     /// Adds its layers to `geometry`.
     pub(super) fn trace(&self, geometry: &mut Geometry) -> Result<()> {
+        self.check()?;
         within("layers of a patch", self.layers.len(), 1, MAX_LAYERS)?;
-        check_length("kappa", self.kappa)?;
         let shape = |channels: usize, kernel: usize, stride: usize| ConvShape {
             kernel,
             channels,
@@ -138,7 +150,8 @@ impl PatchEncoder {
         let [_, h, w, _] = images.dims();
         let pixels = Grid::pixels(h, w);
         let output = pixels.cell_centred(self.stride)?;
-        frames.taps(&pixels, &output, self.side, self.kappa as f32, false)
+        let spacing = TapSpacing { reference_scale: self.reference_scale, ..TapSpacing::default() };
+        frames.taps(&pixels, &output, self.side, spacing, false)
     }
 
     /// The output of the layers, from their last on the patches.

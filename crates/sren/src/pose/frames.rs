@@ -56,6 +56,31 @@ enum Source {
     Images(Box<PoseEstimator>, ImageBatch),
 }
 
+/// How far apart the taps of a layer lie: `dilation Lambda / reference_scale` steps of its input grid,
+/// or `dilation` steps where the group does not include scale. A pose of the reference scale has the
+/// spacing of a plain convolution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TapSpacing {
+    /// Distance of neighbouring taps for a pose of the reference scale, in steps of the input grid.
+    pub dilation: usize,
+    /// The reference scale, in pixels.
+    pub reference_scale: f64,
+}
+
+impl Default for TapSpacing {
+    fn default() -> Self {
+        Self { dilation: 1, reference_scale: 1.0 }
+    }
+}
+
+impl TapSpacing {
+    /// Distance of neighbouring taps for a pose of scale 1.
+    fn kappa(self, group: Equivariance) -> f32 {
+        let reference = if group.includes_scale() { self.reference_scale } else { 1.0 };
+        (self.dilation as f64 / reference) as f32
+    }
+}
+
 /// Everything but the poses that determines a tap table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TapsKey {
@@ -140,13 +165,16 @@ impl Frames {
     /// The pose field on `grid`. Returns an error if the frames were made from fields and none is on
     /// this grid.
     pub fn field(&self, grid: &Grid) -> Result<Arc<PoseField>> {
-        let mut fields = lock(&self.fields);
-        if let Some(field) = fields.iter().find(|field| field.grid() == grid) {
-            return Ok(field.clone());
+        let known =
+            |fields: &[Arc<PoseField>]| fields.iter().find(|field| field.grid() == grid).cloned();
+        if let Some(field) = known(&lock(&self.fields)) {
+            return Ok(field);
         }
+        // Estimated without the lock: a thread of the pool that waits for it may take up other work
+        // that needs the same field.
         let field = match &self.source {
             Source::Given => {
-                let grids: Vec<_> = fields.iter().map(|field| *field.grid()).collect();
+                let grids: Vec<_> = lock(&self.fields).iter().map(|field| *field.grid()).collect();
                 let (expected, got) = (format!("one of {grids:?}"), format!("{grid:?}"));
                 return Err(Error::shape("Frames::field", expected, got));
             }
@@ -155,6 +183,10 @@ impl Frames {
                 self.group.restrict(estimator.field(&images.view()?, grid)?)?
             }
         };
+        let mut fields = lock(&self.fields);
+        if let Some(field) = known(&fields) {
+            return Ok(field);
+        }
         let field = Arc::new(field);
         fields.push(field.clone());
         Ok(field)
@@ -169,8 +201,7 @@ impl Frames {
 
     /// The positions of `grid` that count and, unless it is open everywhere, their gate.
     pub fn mask(&self, grid: &Grid) -> Result<Mask> {
-        let mut masks = lock(&self.masks);
-        if let Some((_, mask)) = masks.iter().find(|(known, _)| known == grid) {
+        if let Some((_, mask)) = lock(&self.masks).iter().find(|(known, _)| known == grid) {
             return Ok(mask.clone());
         }
         let field = self.field(grid)?;
@@ -179,7 +210,7 @@ impl Frames {
             active: self.active_only.then(|| active_positions(&field)),
             gate: (!open).then(|| field.confidence().into()),
         };
-        masks.push((*grid, mask.clone()));
+        lock(&self.masks).push((*grid, mask.clone()));
         Ok(mask)
     }
 
@@ -190,13 +221,12 @@ impl Frames {
         input: &Grid,
         output: &Grid,
         kernel_size: usize,
-        kappa: f32,
+        spacing: TapSpacing,
         relative_pose: bool,
     ) -> Result<TapTable> {
-        let kappa = if self.group.includes_scale() { kappa } else { 1.0 };
+        let kappa = spacing.kappa(self.group);
         let key = TapsKey { input: *input, output: *output, kernel_size, kappa, relative_pose };
-        let mut tables = lock(&self.tables);
-        if let Some((_, table)) = tables.iter().find(|(known, _)| *known == key) {
+        if let Some((_, table)) = lock(&self.tables).iter().find(|(known, _)| *known == key) {
             return Ok(table.clone());
         }
         let field = self.field(output)?;
@@ -204,7 +234,7 @@ impl Frames {
         if relative_pose {
             table = table.with_input_poses(&*self.field(input)?)?;
         }
-        tables.push((key, table.clone()));
+        lock(&self.tables).push((key, table.clone()));
         Ok(table)
     }
 }

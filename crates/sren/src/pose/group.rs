@@ -42,8 +42,8 @@ impl Equivariance {
         })
     }
 
-    /// Whether tap spacing follows the local scale. Otherwise kappa has no effect and taps are one
-    /// grid step apart.
+    /// Whether tap spacing follows the local scale. Otherwise it is that of a plain
+    /// convolution.
     pub fn includes_scale(self) -> bool {
         matches!(self, Self::Scale | Self::Similarity)
     }

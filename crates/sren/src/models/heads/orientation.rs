@@ -110,6 +110,9 @@ impl OrientationHeadConfig {
             let expected = "orientations a multiple of 4, at most 360";
             return Err(Error::shape(OPERATION, expected, count.to_string()));
         }
+        if self.hidden == 0 {
+            return Err(Error::shape(OPERATION, "at least 1 hidden channel", "0"));
+        }
         if !(0.0..1.0).contains(&self.upright_prior) {
             let expected = "an upright prior in 0..1";
             return Err(Error::shape(OPERATION, expected, self.upright_prior.to_string()));

@@ -25,9 +25,12 @@ pub struct SimBlockConfig {
     /// Stride of the first convolution.
     #[config(default = 1)]
     pub stride: usize,
-    /// Distance of neighbouring taps, in steps of the input grid, for a pose of scale 1.
+    /// Distance of neighbouring taps, in steps of the input grid, for a pose of the reference scale.
+    #[config(default = 1)]
+    pub dilation: usize,
+    /// The reference scale, in pixels.
     #[config(default = 1.0)]
-    pub kappa: f64,
+    pub reference_scale: f64,
     /// Whether kernels also depend on the angle between the frames of the two positions.
     #[config(default = false)]
     pub relative_pose: bool,
@@ -108,7 +111,8 @@ impl SimBlockConfig {
         let conv = |c: usize, stride: usize| {
             SimConv2dConfig::new([c, c_out], KERNEL)
                 .with_stride(stride)
-                .with_kappa(self.kappa)
+                .with_dilation(self.dilation)
+                .with_reference_scale(self.reference_scale)
                 .with_bias(false)
                 .with_relative_pose(self.relative_pose)
                 .init(device)

@@ -11,11 +11,13 @@ use crate::layers::{
     FeatureMap, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig,
 };
 use crate::models::backbone::Backbone;
-use crate::models::geometry::{ConvShape, Geometry, check_length, within};
+use crate::models::geometry::{ConvShape, Geometry, check_length, check_pose, within};
 use crate::pose::{Equivariance, Frames, PoseEstimator, PoseEstimatorConfig};
 
 /// Most blocks.
 const MAX_BLOCKS: usize = 1000;
+/// Most grid steps between two taps.
+const MAX_DILATION: usize = 256;
 
 /// Blocks on one grid.
 #[derive(Config, Debug)]
@@ -27,6 +29,9 @@ pub struct StageConfig {
     pub blocks: usize,
     /// Stride of the first.
     pub stride: usize,
+    /// Distance of neighbouring taps, in grid steps, for a pose of the reference scale.
+    #[config(default = 1)]
+    pub dilation: usize,
 }
 
 /// Configuration of a [`SimResNet`]. [`Architecture`](crate::models::Architecture) has the paper's.
@@ -39,12 +44,12 @@ pub struct SimResNetConfig {
     pub stem_kernel: usize,
     /// Stride of the stem.
     pub stem_stride: usize,
-    /// Distance of the stem's taps, in pixels, for a pose of scale 1.
+    /// The scale, in pixels, of a pose whose taps lie one pixel apart in the stem.
     #[config(default = 1.0)]
-    pub stem_kappa: f64,
-    /// Distance of the blocks' taps, in steps of their input grid, for a pose of scale 1.
+    pub stem_reference_scale: f64,
+    /// The scale, in pixels, of a pose whose taps lie `dilation` grid steps apart in the blocks.
     #[config(default = 1.0)]
-    pub kappa: f64,
+    pub reference_scale: f64,
     /// Whether kernels of blocks also depend on the angle between the frames of two positions.
     #[config(default = false)]
     pub relative_pose: bool,
@@ -81,7 +86,7 @@ impl SimResNetConfig {
         }
         let stem = SimConv2dConfig::new([image_channels, self.stem_channels], self.stem_kernel)
             .with_stride(self.stem_stride)
-            .with_kappa(self.stem_kappa)
+            .with_reference_scale(self.stem_reference_scale)
             .with_bias(false);
         let norm = MaskedBatchNormConfig::new(self.stem_channels).with_relu(true);
         let blocks = self.blocks().map(|block| block.init(device)).collect::<Result<_>>()?;
@@ -102,7 +107,8 @@ impl SimResNetConfig {
                 let channels = [std::mem::replace(&mut c_in, stage.channels), stage.channels];
                 SimBlockConfig::new(channels)
                     .with_stride(if index == 0 { stage.stride } else { 1 })
-                    .with_kappa(self.kappa)
+                    .with_dilation(stage.dilation)
+                    .with_reference_scale(self.reference_scale)
                     .with_relative_pose(self.relative_pose)
                     .with_dropout(self.dropout)
             },
@@ -118,8 +124,12 @@ impl SimResNetConfig {
     pub(in crate::models) fn trace(&self, geometry: &mut Geometry) -> Result<()> {
         let blocks = self.stages.iter().fold(0usize, |n, stage| n.saturating_add(stage.blocks));
         within("blocks", blocks, 0, MAX_BLOCKS)?;
-        check_length("stem_kappa", self.stem_kappa)?;
-        check_length("kappa", self.kappa)?;
+        check_length("stem_reference_scale", self.stem_reference_scale)?;
+        check_length("reference_scale", self.reference_scale)?;
+        self.poses_per_block.as_ref().map_or(Ok(()), check_pose)?;
+        for stage in &self.stages {
+            within("dilation", stage.dilation, 1, MAX_DILATION)?;
+        }
         let stem = ConvShape {
             kernel: self.stem_kernel,
             channels: self.stem_channels,

@@ -116,11 +116,11 @@ fn every_group_answers_and_those_with_rotations_are_invariant_to_a_quarter_turn(
             let net = config.init(&device).unwrap();
             let x = images(&device);
             let upright = net.forward(x.clone()).unwrap();
-            let turned = net.forward(rotated(x)).unwrap();
+            let after = net.forward(rotated(x)).unwrap();
             assert_eq!(upright.dims(), [2, 10]);
             assert!(values(&upright).iter().all(|v| v.is_finite()));
             if group.includes_rotation() {
-                assert_close(&format!("{arch:?} {group:?}"), &turned, &upright, 1e-3);
+                assert_close(&format!("{arch:?} {group:?}"), &after, &upright, 1e-3);
             }
         }
     }
@@ -142,11 +142,11 @@ fn feature_maps_rotate_with_the_image_and_every_parameter_learns() {
         let maps =
             |x: Tensor<4>| plain.feature_maps(x.clone(), &plain.frames(&x).unwrap()).unwrap();
         let inner = x.clone().without_autodiff();
-        for ((name, upright), (_, turned)) in
+        for ((name, upright), (_, after)) in
             maps(inner.clone()).into_iter().zip(maps(rotated(inner)))
         {
             assert_eq!(upright.values.dims()[1], upright.grid.height);
-            assert_close(&name, &turned.values, &rotated(upright.values), 1e-3);
+            assert_close(&name, &after.values, &rotated(upright.values), 1e-3);
         }
         let gradients = net.forward(x.clone()).unwrap().square().sum().backward();
         let convs: Vec<_> = match &net.classifier().backbone {
@@ -182,11 +182,11 @@ fn rotating_the_image_shifts_the_scores_to_another_orientation() {
         net.classifier().scores_in(x.clone(), &net.frames(&x).unwrap()).unwrap()
     };
     let x = images(&device);
-    let turned = rotated(x.clone());
+    let after = rotated(x.clone());
     for (prior, moments) in [(0.0, 3), (0.4, 3), (0.0, 7), (0.4, 7)] {
         device.seed(5);
         let net = orientation(head(prior, moments)).init(&device).unwrap();
-        let (own, shifted) = (scores(&net, x.clone()), scores(&net, turned.clone()));
+        let (own, shifted) = (scores(&net, x.clone()), scores(&net, after.clone()));
         assert_eq!(own.dims(), [2, 12, 3]);
         // 90 degrees are 3 of 12 steps.
         let first = own.clone().slice([0..2, 3..12, 0..3]);
@@ -197,7 +197,7 @@ fn rotating_the_image_shifts_the_scores_to_another_orientation() {
         assert_close("any", &marginalise(own.clone(), 0.0), &marginalise(shifted, 0.0), 1e-4);
         let answer = net.forward(x.clone()).unwrap();
         assert_close("answer", &answer, &marginalise(own, prior), 1e-6);
-        let change = (answer - net.forward(turned.clone()).unwrap()).abs().max();
+        let change = (answer - net.forward(after.clone()).unwrap()).abs().max();
         assert_eq!(change.into_scalar::<f32>() > 1e-4, prior > 0.0);
     }
     // Without rotations there is one orientation, and the same weights.
@@ -245,8 +245,8 @@ fn the_canonicalised_branch_sees_the_image_rotated_upright() {
         let alone = [x.clone(), rotated(x.clone())].map(|x| pair.branch.forward(x).unwrap());
         let change = (alone[0].clone() - alone[1].clone()).abs().max().into_scalar::<f32>();
         assert!(change > 1e-3, "{change}");
-        let [answer, turned] = [x.clone(), rotated(x.clone())].map(|x| net.forward(x).unwrap());
-        assert_close("answer", &turned, &answer, 1e-3);
+        let [answer, after] = [x.clone(), rotated(x.clone())].map(|x| net.forward(x).unwrap());
+        assert_close("answer", &after, &answer, 1e-3);
         // Both learn by their weight.
         let gradients = answer.square().sum().backward();
         let learns = |weight: &Tensor<2>| {

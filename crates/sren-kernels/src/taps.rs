@@ -80,6 +80,9 @@ pub struct TapTable {
     active: Option<Arc<[u32]>>,
     /// `exp(i Gamma)` at the positions of the input grid, `[batch, height, width]`.
     input_directions: Option<Arc<[Complex32]>>,
+    /// Per cell of the input grid, `[batch, height, width]`: 1 if a sample inside it reads an active
+    /// position, 0 if it reads zeros only.
+    occupied: Option<Arc<[u8]>>,
 }
 
 /// Most positions of a batch: they are numbered by 32-bit integers.
@@ -124,7 +127,7 @@ impl TapTable {
             frames,
             is_copy,
         };
-        Ok(Self { table: Arc::new(table), active, input_directions: None })
+        Ok(Self { table: Arc::new(table), active, input_directions: None, occupied: None })
     }
 
     /// The taps of a plain convolution of `batch` images from the grid `input` to the grid `output`.
@@ -147,7 +150,7 @@ impl TapTable {
             },
             is_copy: kernel_size == 1 && output == input,
         };
-        Ok(Self { table: Arc::new(table), active: None, input_directions: None })
+        Ok(Self { table: Arc::new(table), active: None, input_directions: None, occupied: None })
     }
 
     /// The same taps with the angles of the pose field on the input grid (the best pose of each
@@ -163,6 +166,32 @@ impl TapTable {
         let best = field.angle().par_chunks_exact(field.poses()).with_min_len(4096);
         let directions: Vec<Complex32> = best.map(|angles| Complex32::cis(angles[0])).collect();
         self.input_directions = Some(directions.into());
+        Ok(self)
+    }
+
+    /// The same taps for an input that is zero except at the positions `active` of
+    /// `[batch, height, width]`: samples that read zeros only are skipped. The output is the same;
+    /// the gradient of the input is complete at `active` and not defined elsewhere.
+    pub fn with_active_input(mut self, active: &[u32]) -> Result<Self> {
+        let Grid { height, width, .. } = *self.input_grid();
+        let mut occupied = vec![0; self.batch() * height * width];
+        for &position in active {
+            let position = position as usize;
+            if position >= occupied.len() {
+                return Err(KernelError::invalid(
+                    "TapTable::with_active_input",
+                    format!("positions below {}", occupied.len()),
+                    position.to_string(),
+                ));
+            }
+            // The cells that have the position as a corner.
+            let left = usize::from(position % width > 0);
+            let above = if position / width % height > 0 { width } else { 0 };
+            for cell in [position, position - left, position - above, position - above - left] {
+                occupied[cell] = 1;
+            }
+        }
+        self.occupied = Some(occupied.into());
         Ok(self)
     }
 
@@ -216,6 +245,7 @@ impl TapTable {
             + 2 * size_of_val(&rows.cell[..])
             + self.active().map_or(0, size_of_val)
             + self.input_directions().map_or(0, size_of_val)
+            + self.occupied().map_or(0, size_of_val)
     }
 
     /// Whether this is a `1 x 1` kernel from a grid to itself with one pose. Each position reads
@@ -235,6 +265,11 @@ impl TapTable {
     /// The poses of all positions of the batch; one, if all are equal.
     pub(crate) fn frames(&self) -> &Frames {
         &self.table.frames
+    }
+
+    /// 1 for the cells of the input grid in which a sample reads an active position.
+    pub(crate) fn occupied(&self) -> Option<&[u8]> {
+        self.occupied.as_deref()
     }
 
     pub(crate) fn input_directions(&self) -> Option<&[Complex32]> {

@@ -86,3 +86,47 @@ fn zeros_around_an_image_change_nothing() {
         assert_eq!(wide.weight, plain.weight, "gradient of the weight, {label}");
     }
 }
+
+#[test]
+fn zeros_at_inactive_positions_change_nothing() {
+    let mut random = Random::new(10);
+    for (c_in, c_out, k, poses, stride) in [
+        (32, 24, 3, 1, 1),
+        (64, 64, 3, 2, 1),
+        (128, 32, 3, 1, 2),
+        (512, 16, 3, 1, 1),
+        (16, 16, 5, 1, 1),
+    ] {
+        let label = format!("{c_in} to {c_out} channels, k {k}, {poses} poses, stride {stride}");
+        let conv = SimConv::new(c_in, c_out, false).unwrap();
+        let mut plain = Layer::random(&mut random, 2, [9, 11], stride, k, poses, conv, true);
+        let active: Vec<u32> = (0..2 * 9 * 11).filter(|_| random.unit() < 0.2).collect();
+        let is_active = |at: usize| active.contains(&(at as u32));
+        for (at, pixel) in plain.input.chunks_exact_mut(c_in).enumerate() {
+            if !is_active(at) {
+                pixel.fill(0.0);
+            }
+        }
+        let mut sparse = plain.clone();
+        sparse.taps = plain.taps.clone().with_active_input(&active).unwrap();
+
+        assert_eq!(sparse.forward(), plain.forward(), "output, {label}");
+        let (sparse, plain) = (sparse.backward(true), plain.backward(true));
+        assert_eq!(sparse.weight, plain.weight, "gradient of the weight, {label}");
+        let (sparse, plain) = (sparse.input.unwrap(), plain.input.unwrap());
+        let pixels = sparse.chunks_exact(c_in).zip(plain.chunks_exact(c_in));
+        for (at, (sparse, plain)) in pixels.enumerate().filter(|(at, _)| is_active(*at)) {
+            assert_eq!(sparse, plain, "gradient of pixel {at}, {label}");
+        }
+    }
+}
+
+#[test]
+fn active_positions_of_the_input_are_checked() {
+    let grid = Grid::pixels(3, 4);
+    let field = PoseField::identity(grid, 2).unwrap();
+    let taps = TapTable::new(&field, &grid, 3, 1.0, true).unwrap();
+    assert!(taps.clone().with_active_input(&[0, 23]).is_ok());
+    let error = taps.with_active_input(&[24]).unwrap_err().to_string();
+    assert_eq!(error, "TapTable::with_active_input: expected positions below 24, got 24");
+}

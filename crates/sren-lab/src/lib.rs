@@ -9,6 +9,7 @@ pub mod report;
 pub mod threads;
 pub mod training;
 
+mod active_share;
 mod artifact;
 mod canvas;
 mod confusion;
@@ -24,6 +25,7 @@ mod stability;
 mod table;
 mod text_table;
 
+pub use active_share::{ActiveShare, active_shares};
 pub use artifact::atomic_write;
 pub use confusion::{Confusion, confusion};
 pub use error::{LabError, Result};

@@ -45,7 +45,7 @@ pub use layers::{
     pool,
 };
 pub use pose::{
-    Equivariance, Frames, PoseEstimator, PoseEstimatorConfig, PoseField, TapSpacing, read_pose,
+    Equivariance, Frames, PoseEstimator, PoseEstimatorConfig, PoseField, TapLayout, read_pose,
 };
 pub use sren_math::{About, Grid, Image, Interpolation, MathError, Similarity, warp, wrap_angle};
 pub use weights::{ParameterPath, Precision, Weights};

@@ -32,7 +32,7 @@ fn rotated(x: Tensor<4>) -> Tensor<4> {
 }
 
 fn network(arch: Architecture, group: Equivariance, device: &Device) -> Network {
-    arch.config(1, 10).with_equivariance(group).init(device).unwrap()
+    arch.config_for(group, 1, 10).init(device).unwrap()
 }
 
 fn residual(stages: &[[usize; 3]]) -> SimResNetConfig {
@@ -48,25 +48,35 @@ fn with_head(backbone: SimResNetConfig, head: HeadConfig) -> NetworkConfig {
 
 #[test]
 fn sizes_are_those_of_the_originals() {
-    let size = |arch: Architecture, channels, classes| {
-        let config = arch.config(channels, classes);
+    let size = |arch: Architecture, group, channels, classes| {
+        let config = arch.config_for(group, channels, classes);
         let geometry = config.geometry([56, 56]).unwrap();
         let network = config.init(&Device::flex()).unwrap();
         assert_eq!(geometry.parameters(), parameter_count(&network));
         (geometry.parameters(), geometry.multiply_adds() as f64 * 1e-9)
     };
+    use Equivariance::{None, Similarity};
     // torchvision's resnet18: 11,689,512 with 1000 classes on three channels.
-    assert_eq!(size(Architecture::Resnet18, 3, 1000).0, 11_689_512);
-    let (parameters, gflop) = size(Architecture::Resnet18, 1, 10);
+    assert_eq!(size(Architecture::Resnet18, None, 3, 1000).0, 11_689_512);
+    let (parameters, gflop) = size(Architecture::Resnet18, None, 1, 10);
     assert_eq!(parameters, 11_175_370);
     assert!((0.11..0.13).contains(&gflop), "{gflop}");
+    // The same backbone in local frames: a head of 512 channels is all that differs.
+    let head = |arch: Architecture| {
+        let config = arch.config(1, 10);
+        let geometry = config.geometry([56, 56]).unwrap();
+        let layers = geometry.layers().iter().filter(|layer| layer.name.starts_with("head."));
+        layers.map(|layer| layer.parameters).sum::<usize>()
+    };
+    let backbone = |arch| size(arch, Similarity, 1, 10).0 - head(arch);
+    assert_eq!(backbone(Architecture::Resnet18), 11_175_370 - 5_130);
     // Wide residual network 16-8: 10.96 million with 10 classes on three channels.
-    let (parameters, _) = size(Architecture::Wrn16_8, 3, 10);
-    assert!((10_900_000..11_050_000).contains(&parameters), "{parameters}");
-    assert!(size(Architecture::Small, 1, 10).0 < 450_000);
-    assert!(size(Architecture::Blocks, 1, 10).0 < 100_000);
+    let wide = backbone(Architecture::Wrn16_8);
+    assert!((10_900_000..11_050_000).contains(&wide), "{wide}");
+    assert!(size(Architecture::Small, Similarity, 1, 10).0 < 450_000);
+    assert!(size(Architecture::Blocks, Similarity, 1, 10).0 < 100_000);
     for arch in Architecture::ALL {
-        size(arch, 3, 7);
+        size(arch, Similarity, 3, 7);
     }
 }
 
@@ -109,7 +119,7 @@ fn every_group_answers_and_those_with_rotations_are_invariant_to_a_quarter_turn(
     for arch in [Small, Blocks, Resnet18, Resnet16, Photos] {
         for group in Equivariance::ALL {
             device.seed(3);
-            let mut config = arch.config(1, 10).with_equivariance(group);
+            let mut config = arch.config_for(group, 1, 10);
             if let HeadConfig::Orientation(head) = &mut config.head {
                 head.upright_prior = 0.0;
             }

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sren::models::LayerGeometry;
-use sren_lab::TextTable;
-use sren_lab::inference::{BUNDLED, Model};
+use sren_data::Split;
+use sren_lab::inference::{BUNDLED, Model, inference_device};
+use sren_lab::training::TrainingConfig;
+use sren_lab::{ActiveShare, TextTable, active_shares};
 
 use crate::Failure;
 use crate::output::print;
@@ -18,29 +20,47 @@ pub(crate) struct Info {
     run: PathBuf,
 }
 
+/// Test images that computed positions are counted on.
+const IMAGES: usize = 100;
+
 impl Info {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let (config, metrics) = Model::history(&self.run)?;
         let canvas @ [height, width] = config.preprocessing().padding.canvas;
         let geometry = config.network()?.geometry(canvas)?;
+        let shares = shares(&config)?;
         let plus = if config.augment { ", augmented" } else { "" };
         let mut text = format!(
-            "{} {}{plus}: {} parameters, {:.4} GFLOP (multiply-adds) at {height}x{width}\n\n",
+            "{} {}{plus}: {} parameters, {:.4} GFLOP (multiply-adds) at {height}x{width}",
             config.arch,
             config.model,
             geometry.parameters(),
             geometry.multiply_adds() as f64 * 1e-9,
         );
-        let mut layers =
-            TextTable::new(["layer", "output", "parameters", "mega multiply-adds"]).left(1);
-        for LayerGeometry { name, output: [h, w, c], parameters, multiply_adds, .. } in
-            geometry.layers()
-        {
+        let computed = |layer: &LayerGeometry| {
+            let [h, w, _] = layer.output;
+            let share = shares.iter().find(|(grid, _)| *grid == [h, w]);
+            // A canonicalised branch is a plain CNN.
+            let share = share.filter(|_| !layer.name.starts_with("branch."));
+            layer.multiply_adds as f64 * share.map_or(1.0, |(_, share)| *share)
+        };
+        if !shares.is_empty() {
+            let gflop = geometry.layers().iter().map(computed).sum::<f64>() * 1e-9;
+            text.push_str(&format!(
+                ",\n{gflop:.4} of them computed: at positions with a pose, mean of {IMAGES} test images"
+            ));
+        }
+        text.push_str("\n\n");
+        let headers = ["layer", "output", "parameters", "mega multiply-adds", "computed"];
+        let mut layers = TextTable::new(headers).left(1);
+        for layer in geometry.layers() {
+            let [h, w, c] = layer.output;
             layers.row([
-                name.clone(),
+                layer.name.clone(),
                 format!("{h}x{w}x{c}"),
-                parameters.to_string(),
-                format!("{:.3}", *multiply_adds as f64 * 1e-6),
+                layer.parameters.to_string(),
+                format!("{:.3}", layer.multiply_adds as f64 * 1e-6),
+                format!("{:.3}", computed(layer) * 1e-6),
             ]);
         }
         text.push_str(&format!("{layers}\n\n{} of {} epochs", metrics.len(), config.epochs));
@@ -59,4 +79,12 @@ impl Info {
         }
         print(&text)
     }
+}
+
+/// The shares of positions that are computed; none if the run's images are no longer there.
+fn shares(config: &TrainingConfig) -> Result<Vec<ActiveShare>, Failure> {
+    let Ok(tested) = config.load(Split::Test) else { return Ok(Vec::new()) };
+    // Poses do not depend on weights.
+    let network = config.network()?.init(&inference_device())?;
+    Ok(active_shares(&network, &tested.images, IMAGES)?)
 }

@@ -1,5 +1,6 @@
 //! Training on your own images as a user runs it: folders, STL-10 files, prediction, broken files.
 
+mod architectures;
 mod broken_run;
 mod invalid;
 mod predict;

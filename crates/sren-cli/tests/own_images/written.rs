@@ -50,8 +50,11 @@ pub(crate) fn split_folder(test: &str) -> PathBuf {
 }
 
 pub(crate) fn train(data: &str, run: &str, more: &[&str]) -> Output {
-    let mut arguments = vec!["train", "--data", data, "--size", "16", "--epochs", "4", "--batch"];
-    arguments.extend(["8", "--threads", "2", "--out", run]);
+    let mut arguments = vec!["train", "--data", data, "--size", "16", "--batch", "8"];
+    arguments.extend(["--threads", "2", "--out", run]);
     arguments.extend(more);
+    if !more.contains(&"--epochs") {
+        arguments.extend(["--epochs", "4"]);
+    }
     sren(&arguments)
 }

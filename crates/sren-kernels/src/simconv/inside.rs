@@ -1,7 +1,8 @@
-//! Which samples of a tile lie inside the image. Outside all values are zero, so that products and
-//! the scatter may skip such samples without changing a bit of the result.
+//! Which samples of a tile lie inside the image, and near active positions where these are known.
+//! Elsewhere all values are zero, so that products and the scatter may skip such samples without
+//! changing a bit of the result.
 //!
-//! A position *covers* a tap if its sample of the tap lies inside the image in at least one pose.
+//! A position *covers* a tap if its sample of the tap lies there in at least one pose.
 
 use std::ops::Range;
 

@@ -38,7 +38,7 @@ const PANEL_WIDTH: usize = 256;
 const WIDE: usize = 32;
 
 /// Values of a panel: a fraction of the second-level cache.
-const PANEL_VALUES: usize = 48 << 10;
+const PANEL_VALUES: usize = 104 << 10;
 
 impl Plan {
     pub(super) fn new(conv: &SimConv, taps: &TapTable) -> Self {

@@ -117,7 +117,8 @@ impl Tile {
             let centred = |index: usize| index as f32 - (kernel_size / 2) as f32;
             let tap = [centred(tap % kernel_size), centred(tap / kernel_size)];
             for ((frames, pixel), weight) in self.frames.iter().zip(&mut pixels).zip(&mut weights) {
-                let samples = Samples { pixel, weight, inside: self.inside.flags(index) };
+                let (inside, occupied) = (self.inside.flags(index), taps.occupied());
+                let samples = Samples { pixel, weight, inside, occupied };
                 let exact = sample_tap(tap, size, &self.locations, frames, self.positions, samples);
                 self.exact.push(exact);
             }
@@ -218,11 +219,12 @@ impl Tile {
 }
 
 /// Output of [`sample_tap`]: `pixel` `[LANES]`, `weight` `[corner, LANES]` and, if requested, 1 for
-/// samples inside the image.
+/// samples inside the image, in occupied cells if these are given.
 struct Samples<'a> {
     pixel: &'a mut [u32],
     weight: &'a mut [f32],
     inside: Option<&'a mut [u8; LANES]>,
+    occupied: Option<&'a [u8]>,
 }
 
 fn sample_tap(
@@ -284,7 +286,7 @@ fn sample_tap_lanes(
     samples: Samples,
 ) -> bool {
     let positions = positions.min(LANES);
-    let Samples { pixel, weight, inside } = samples;
+    let Samples { pixel, weight, inside, occupied } = samples;
     let (pixel, weight) = (&mut pixel[..LANES], &mut weight[..CORNERS * LANES]);
     let locate = |i: usize| {
         let (cos, sin) = (frames.step_cos[i], frames.step_sin[i]);
@@ -309,7 +311,11 @@ fn sample_tap_lanes(
     if let Some(inside) = inside {
         for i in 0..positions {
             let sum = weight[i] + weight[LANES + i] + weight[2 * LANES + i] + weight[3 * LANES + i];
-            inside[i] |= u8::from(sum != 0.0);
+            let flag = u8::from(sum != 0.0);
+            inside[i] |= match occupied {
+                None => flag,
+                Some(occupied) => flag & occupied[pixel[i] as usize],
+            };
         }
     }
     if fractions != 0 {

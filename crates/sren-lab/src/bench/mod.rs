@@ -15,7 +15,7 @@ mod timing;
 pub use block::{BlockProfile, profile};
 pub use layer::{BATCH, LAYERS, Layer, random_frames};
 pub use memory::{MemoryProfile, peak_bytes};
-pub use network::{NetworkRow, networks};
+pub use network::{NetworkRow, TrainingStep, networks};
 pub use operators::{OperatorRow, operators};
 pub use pose::{PoseRow, pose};
 pub use report::Report;

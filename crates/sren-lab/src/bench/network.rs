@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use serde::Serialize;
-use sren::models::{Architecture, BackboneConfig, NetworkConfig};
+use sren::models::{Architecture, BackboneConfig, Network, NetworkConfig, TrainingBatch};
 use sren::{Equivariance, Similarity};
 use sren_data::{Dataset, Split};
 
@@ -60,7 +60,7 @@ pub fn networks(repetitions: usize, threads: usize) -> Result<Vec<NetworkRow>> {
         };
         let kinds = Equivariance::ALL.iter();
         let mut variants: Vec<Variant> =
-            kinds.map(|kind| variant("", config.clone().with_equivariance(*kind), drawn)).collect();
+            kinds.map(|kind| variant("", arch.config_for(*kind, 1, 10), drawn)).collect();
         if drawn > 0 {
             variants.push(variant(" active positions", config.clone(), 0));
         }
@@ -111,44 +111,75 @@ struct Times {
 }
 
 fn measure(config: &NetworkConfig, positions: usize, repetitions: usize) -> Result<Times> {
-    let device = inference_device().autodiff();
-    let indices: Vec<usize> = (0..BATCH).collect();
-    let batch = Dataset::mnist(Split::Test)?.batch(&indices, |_| Ok(Similarity::IDENTITY))?;
-    let data = TensorData::new(batch.images, batch.shape);
-    let images = Tensor::<4>::from_data(data.clone(), &device);
-    let plain_images = Tensor::<4>::from_data(data, &inference_device());
-    let mut network = config.init(&device)?;
-    let mut optimiser = Optimiser::new(OptimiserKind::Adam { weight_decay: 0.01 });
+    let mut step = TrainingStep::new(config, BATCH, positions)?;
     let mut times =
         Times { parts: [f64::INFINITY; 4], training: f64::INFINITY, inference: f64::INFINITY };
     for repetition in 0..=repetitions {
-        let mut clock = vec![Instant::now()];
-        let mut fields = network.pose_fields(&images)?;
-        if positions > 0 {
-            fields = with_positions(fields, positions, 1, repetition, &indices)?;
-        }
-        let frames = network.frames_of(fields)?;
-        clock.push(Instant::now());
-        let logits = network.forward_in(images.clone(), &frames)?;
-        clock.push(Instant::now());
-        let gradients = logits.square().mean().backward();
-        let gradients = GradientsParams::from_grads(gradients, &network);
-        clock.push(Instant::now());
-        network = optimiser.step(1e-3, network, gradients)?;
-        clock.push(Instant::now());
-        let plain = network.valid();
+        let parts = step.run()?;
+        let plain = step.network.valid();
+        let images = step.images.clone().inner();
         let start = Instant::now();
-        drop(plain.forward(plain_images.clone())?);
+        drop(plain.forward(images)?);
         let inference = start.elapsed().as_secs_f64() * 1e3;
         // The first round is a warm-up.
         if repetition > 0 {
-            let spent = |from: usize, to: usize| (clock[to] - clock[from]).as_secs_f64() * 1e3;
-            for (part, least) in times.parts.iter_mut().enumerate() {
-                *least = least.min(spent(part, part + 1));
-            }
-            times.training = times.training.min(spent(0, 4));
+            times.parts.iter_mut().zip(parts).for_each(|(least, part)| *least = least.min(part));
+            times.training = times.training.min(parts.iter().sum());
             times.inference = times.inference.min(inference);
         }
     }
     Ok(times)
+}
+
+/// A network that is trained on one batch of digits, step by step.
+#[derive(Debug)]
+pub struct TrainingStep {
+    images: Tensor<4>,
+    targets: Tensor<1, Int>,
+    network: Network,
+    optimiser: Optimiser,
+    positions: usize,
+    steps: usize,
+}
+
+impl TrainingStep {
+    /// `batch` digits, `positions` positions of each, 0 for all; Adam with the paper's decay.
+    pub fn new(config: &NetworkConfig, batch: usize, positions: usize) -> Result<Self> {
+        let device = inference_device().autodiff();
+        let indices: Vec<usize> = (0..batch).collect();
+        let digits = Dataset::mnist(Split::Train)?.batch(&indices, |_| Ok(Similarity::IDENTITY))?;
+        let labels: Vec<i32> = digits.labels.iter().map(|label| *label as i32).collect();
+        Ok(Self {
+            images: Tensor::from_data(TensorData::new(digits.images, digits.shape), &device),
+            targets: Tensor::from_data(TensorData::new(labels, [batch]), &device),
+            network: config.init(&device)?,
+            optimiser: Optimiser::new(OptimiserKind::Adam { weight_decay: 0.01 }),
+            positions,
+            steps: 0,
+        })
+    }
+
+    /// One step: milliseconds of poses, forward, backward, Adam.
+    pub fn run(&mut self) -> Result<[f64; 4]> {
+        let batch = self.images.dims()[0];
+        let mut clock = vec![Instant::now()];
+        let mut fields = self.network.pose_fields(&self.images)?;
+        if self.positions > 0 {
+            let indices: Vec<usize> = (0..batch).collect();
+            fields = with_positions(fields, self.positions, 1, self.steps, &indices)?;
+        }
+        let frames = self.network.frames_of(fields)?;
+        clock.push(Instant::now());
+        let (images, targets) = (self.images.clone(), self.targets.clone());
+        let digits =
+            TrainingBatch { images, targets, transforms: vec![Similarity::IDENTITY; batch] };
+        let loss = self.network.loss(digits, &frames, None)?.loss;
+        clock.push(Instant::now());
+        let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
+        clock.push(Instant::now());
+        self.network = self.optimiser.step(1e-3, self.network.clone(), gradients)?;
+        clock.push(Instant::now());
+        self.steps += 1;
+        Ok(std::array::from_fn(|part| (clock[part + 1] - clock[part]).as_secs_f64() * 1e3))
+    }
 }

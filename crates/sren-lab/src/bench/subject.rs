@@ -7,7 +7,7 @@ use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2dConfig;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Serialize;
-use sren::{Result, SimConv2dConfig, TapSpacing};
+use sren::{Result, SimConv2dConfig, TapLayout};
 use sren_kernels::SimConv;
 
 use super::layer::{BATCH, Layer, random};
@@ -60,8 +60,7 @@ fn kernel(layer: &Layer, pass: Pass) -> Result<Subject> {
     let layer = *layer;
     let [c_in, c_out] = layer.channels;
     let (input, output) = (layer.input_grid(), layer.output_grid()?);
-    let taps =
-        layer.frames()?.taps(&input, &output, layer.kernel_size, TapSpacing::default(), false)?;
+    let taps = layer.frames()?.taps(&input, &output, TapLayout::new(layer.kernel_size))?;
     let conv = SimConv::new(c_in, c_out, false)?;
     let values = |seed, count| random(seed, count).collect::<Vec<_>>();
     let x = values(1, conv.input_len(&taps)?);

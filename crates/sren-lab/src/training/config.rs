@@ -172,7 +172,7 @@ impl TrainingConfig {
         let equivariance: Equivariance = self.model.parse()?;
         let architecture: Architecture = self.arch.parse()?;
         let (channels, classes) = self.ends();
-        Ok(architecture.config(channels, classes).with_equivariance(equivariance))
+        Ok(architecture.config_for(equivariance, channels, classes))
     }
 
     /// Channels of the images, number of classes.

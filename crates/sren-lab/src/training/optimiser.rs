@@ -137,7 +137,7 @@ impl ModuleMapper for Pass<'_> {
             return param;
         };
         let name = self.path.name();
-        let gradient: Vec<f32> = gradient.into_data().iter::<f32>().collect();
+        let gradient = values(gradient);
         if gradient.iter().any(|g| !g.is_finite()) {
             self.bad.get_or_insert(name);
             return param;
@@ -147,11 +147,16 @@ impl ModuleMapper for Pass<'_> {
         let (kind, steps, rate) = (*kind, *steps, self.rate);
         param.map(|tensor| {
             let (shape, device) = (tensor.dims(), tensor.device());
-            let mut values: Vec<f32> = tensor.into_data().iter::<f32>().collect();
+            let mut values = values(tensor);
             update(kind, steps, rate, &mut values, &gradient, moments);
             Tensor::from_data(TensorData::new(values, shape), &device).require_grad()
         })
     }
+}
+
+/// The values of a tensor, without a copy where it is the only one that has them.
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().try_into_vec_as().expect("every float type can be read as f32")
 }
 
 /// One step of one parameter. Moments that the optimiser does not have stay empty.

@@ -18,7 +18,8 @@ pub(super) struct Placement {
     pub(super) pairs: Vec<[usize; 2]>,
 }
 
-/// Where positions are taken from: those of `grid` within `radius` of the centre of `image`.
+/// Where positions are taken from: those of `grid` within `radius` of the centre of `image`, and the
+/// nearest ones on a grid so coarse that there is none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Region<'a> {
     pub(super) image: &'a Grid,
@@ -30,29 +31,36 @@ impl Region<'_> {
     /// The placements of `transform`. If it maps the grid onto itself, one with every position;
     /// otherwise `count`, each for one position, the transform followed by the shift of at most
     /// half a grid step that puts the position on the grid again. Positions that leave the grid
-    /// have none.
+    /// have none, unless all of them leave it: then each is put on the nearest position.
     pub(super) fn placements(
         &self,
         transform: &Similarity,
         count: usize,
         salt: usize,
     ) -> Result<Vec<Placement>> {
-        let full = transform.about(self.centre());
-        let lands = |at: usize| {
+        let (full, radius) = (transform.about(self.centre()), self.reach());
+        let lands = |at: usize, anywhere: bool| {
             let [x, y] = full.apply(self.grid.point(at / self.grid.width, at % self.grid.width));
             let [u, v] = [x - self.grid.origin[0], y - self.grid.origin[1]];
             let [column, row] = [u, v].map(|d| (d / self.grid.step).round());
-            let inside = column >= 0.0
-                && row >= 0.0
-                && column < self.grid.width as f64
-                && row < self.grid.height as f64;
+            let last = |count: usize| count.saturating_sub(1) as f64;
+            let near_column = column.clamp(0.0, last(self.grid.width));
+            let near_row = row.clamp(0.0, last(self.grid.height));
+            let inside = anywhere || [near_column, near_row] == [column, row];
+            let [column, row] = [near_column, near_row];
             let shift = [column * self.grid.step - u, row * self.grid.step - v];
             inside.then(|| (row as usize * self.grid.width + column as usize, shift))
         };
-        let landed: Vec<([usize; 2], [f64; 2])> = (0..self.grid.len())
-            .filter(|at| self.holds(*at))
-            .filter_map(|at| lands(at).map(|(to, shift)| ([at, to], shift)))
-            .collect();
+        let landed = |anywhere: bool| -> Vec<([usize; 2], [f64; 2])> {
+            (0..self.grid.len())
+                .filter(|at| self.distance(*at) <= radius)
+                .filter_map(|at| lands(at, anywhere).map(|(to, shift)| ([at, to], shift)))
+                .collect()
+        };
+        let landed = match landed(false) {
+            none if none.is_empty() => landed(true),
+            some => some,
+        };
         let on_grid = |shift: &[f64; 2]| shift.iter().all(|s| s.abs() < ON_GRID * self.grid.step);
         if landed.iter().all(|(_, shift)| on_grid(shift)) {
             let pairs = landed.into_iter().map(|(pair, _)| pair).collect();
@@ -76,10 +84,18 @@ impl Region<'_> {
         [x + middle(self.image.width), y + middle(self.image.height)]
     }
 
-    fn holds(&self, at: usize) -> bool {
+    /// Distance of a position from the centre.
+    fn distance(&self, at: usize) -> f64 {
         let [x, y] = self.grid.point(at / self.grid.width, at % self.grid.width);
         let [cx, cy] = self.centre();
-        (x - cx).hypot(y - cy) <= self.radius
+        (x - cx).hypot(y - cy)
+    }
+
+    /// The radius within which there is at least one position.
+    fn reach(&self) -> f64 {
+        let nearest = (0..self.grid.len()).map(|at| self.distance(at)).fold(f64::MAX, f64::min);
+        // Positions as far away as the nearest, but for rounding, count as well.
+        self.radius.max(nearest * (1.0 + ON_GRID))
     }
 }
 
@@ -98,6 +114,14 @@ mod tests {
         // The first row becomes the last column.
         assert!(quarter[0].pairs.contains(&[0, 7]) && quarter[0].pairs.contains(&[7, 63]));
 
+        // Two by two positions, all farther away than the radius, and driven off the grid by scale 4.
+        let coarse = image.cell_centred(8).unwrap();
+        let region = Region { image: &image, grid: &coarse, radius: 1.0 };
+        assert_eq!(region.placements(&turn(90.0), 3, 0).unwrap()[0].pairs.len(), 4);
+        let scale = Similarity::new(4.0, 0.0, [0.0; 2]).unwrap();
+        assert_eq!(region.placements(&scale, 3, 0).unwrap().len(), 3);
+
+        let region = Region { image: &image, grid: &grid, radius: 100.0 };
         for Placement { transform, pairs } in region.placements(&turn(30.0), 5, 2).unwrap() {
             assert!(transform.translation().iter().all(|t| t.abs() <= 1.0 + 1e-9));
             let [from, to] = pairs[0];

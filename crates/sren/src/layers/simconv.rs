@@ -10,7 +10,7 @@ use sren_math::Grid;
 use super::feature_map::{FeatureMap, check_values};
 use crate::error::{Error, Result};
 use crate::ops::{ConvPlan, SimilarityOps};
-use crate::pose::{Frames, TapSpacing};
+use crate::pose::{Frames, TapLayout};
 
 /// He initialisation: `sqrt(2 / fan_in)`.
 const HE: Initializer =
@@ -133,9 +133,23 @@ impl SimConv2d {
 
     /// The taps of this layer for an input on `input`, shared with all layers like it.
     pub fn taps(&self, frames: &Frames, input: &Grid) -> Result<TapTable> {
-        let output = self.output_grid(input)?;
-        let spacing = TapSpacing { dilation: self.dilation, reference_scale: self.reference_scale };
-        frames.taps(input, &output, self.kernel_size(), spacing, self.relative_pose)
+        frames.taps(input, &self.output_grid(input)?, self.layout())
+    }
+
+    /// [`taps`](Self::taps) for an input that is gated by `frames`, as the output of a masked batch
+    /// norm is: samples without an active position are skipped.
+    pub fn taps_of_gated(&self, frames: &Frames, input: &Grid) -> Result<TapTable> {
+        let layout = TapLayout { gated_input: true, ..self.layout() };
+        frames.taps(input, &self.output_grid(input)?, layout)
+    }
+
+    fn layout(&self) -> TapLayout {
+        TapLayout {
+            dilation: self.dilation,
+            reference_scale: self.reference_scale,
+            relative_pose: self.relative_pose,
+            ..TapLayout::new(self.kernel_size())
+        }
     }
 
     /// The convolution of `input` in `frames`, gated: positions without a pose are zero.

@@ -9,15 +9,16 @@ use super::network::NetworkConfig;
 use super::patch_encoder::{PatchEncoderConfig, PatchLayerConfig};
 use super::residual::{SimResNetConfig, StageConfig};
 use crate::error::{Error, Result};
-use crate::pose::PoseEstimatorConfig;
+use crate::pose::{Equivariance, PoseEstimatorConfig};
 
 /// A network by name; [`config`](Self::config) gives its parts.
 ///
 /// ```
+/// use sren::Equivariance;
 /// use sren::models::Architecture;
 ///
-/// let config = "resnet18".parse::<Architecture>()?.config(3, 1000);
-/// assert_eq!(config.geometry([224, 224])?.parameters(), 11_689_512);
+/// let plain = Architecture::Resnet18.config_for(Equivariance::None, 3, 1000);
+/// assert_eq!(plain.geometry([224, 224])?.parameters(), 11_689_512);
 /// # Ok::<(), sren::Error>(())
 /// ```
 #[derive(Config, Debug, PartialEq, Eq, Copy)]
@@ -31,13 +32,14 @@ pub enum Architecture {
     /// A dense 11x11 stem and two residual blocks on one grid of half the image's size, in large
     /// frames: 82 thousand parameters, learns digits in minutes on a CPU.
     Blocks,
-    /// ResNet-18 in torchvision's layout. The stem takes the stride of the original's max pool as
-    /// well, which is not scale-equivariant.
+    /// The paper's ResNet-18, for digits: the original's layers on finer grids, since a grid of every
+    /// 32nd pixel cannot follow a rotation, with an orientation head. As a plain CNN it has the
+    /// original's strides and head; the stem takes the stride of the max pool as well.
     Resnet18,
-    /// Three stages of two blocks, 64 to 256 channels: the layout of wide residual networks at
-    /// depth 16 and width 4.
+    /// The paper's ResNet-16, for photographs: three stages of two blocks, 64 to 256 channels, the
+    /// layout of wide residual networks at depth 16 and width 4, with an orientation head.
     Resnet16,
-    /// Wide residual network of depth 16 and width 8, with dropout.
+    /// The paper's wide residual network of depth 16 and width 8, with dropout, for photographs.
     Wrn16_8,
     /// A residual backbone on three grids with an orientation head and a canonicalised branch: for
     /// photographs of about 64 pixels on a canvas of 96, on a CPU.
@@ -69,47 +71,69 @@ impl Architecture {
         }
     }
 
-    /// The network for images of `image_channels` channels and `classes` classes.
+    /// The network with the equivariance group `group`.
+    pub fn config_for(
+        self,
+        group: Equivariance,
+        image_channels: usize,
+        classes: usize,
+    ) -> NetworkConfig {
+        let config = self.config(image_channels, classes).with_equivariance(group);
+        if (self, group) != (Self::Resnet18, Equivariance::None) {
+            return config;
+        }
+        let stages = [[64, 2, 1], [128, 2, 2], [256, 2, 2], [512, 2, 2]];
+        let backbone = BackboneConfig::Residual(residual([64, 7, 4], &stages));
+        NetworkConfig { backbone, head: HeadConfig::Pooled(PooledHeadConfig::new()), ..config }
+    }
+
+    /// The network for images of `image_channels` channels and `classes` classes, equivariant to
+    /// rotation and scale.
     pub fn config(self, image_channels: usize, classes: usize) -> NetworkConfig {
         let network = |backbone: BackboneConfig, head: HeadConfig| {
             NetworkConfig::new([image_channels, classes], backbone, head)
         };
-        let pooled = || PooledHeadConfig::new();
         match self {
-            Self::Small => network(patches([24, 48, 96, 160]), patch_head(96))
+            Self::Small => network(patches([24, 48, 96, 160]), orientation_head(96, 7, 0.4))
                 .with_pose(digit_poses().with_rings(64)),
-            Self::Wide => network(patches([40, 80, 160, 256]), patch_head(128))
+            Self::Wide => network(patches([40, 80, 160, 256]), orientation_head(128, 7, 0.4))
                 .with_pose(digit_poses().with_rings(64)),
             Self::Blocks => {
                 let backbone = residual([32, 11, 2], &[[32, 1, 1], [64, 1, 1]])
                     .with_stem_reference_scale(1.0 / 0.17)
                     .with_reference_scale(1.0 / 0.3);
-                let head = pooled().with_pool(Pool::MaxMean).with_dropout(0.2);
+                let head = PooledHeadConfig::new().with_pool(Pool::MaxMean).with_dropout(0.2);
                 network(BackboneConfig::Residual(backbone), HeadConfig::Pooled(head))
                     .with_pose(digit_poses())
             }
             Self::Resnet18 => {
-                let stages = [[64, 2, 1], [128, 2, 2], [256, 2, 2], [512, 2, 2]];
-                let backbone = BackboneConfig::Residual(residual([64, 7, 4], &stages));
-                network(backbone, HeadConfig::Pooled(pooled()))
+                let stages = [[64, 2, 1], [128, 2, 2], [256, 2, 1], [512, 2, 2]];
+                let backbone = residual([64, 7, 2], &stages)
+                    .with_stem_reference_scale(4.0)
+                    .with_reference_scale(12.0);
+                network(BackboneConfig::Residual(backbone), orientation_head(96, 7, 0.4))
+                    .with_pose(digit_poses())
             }
             Self::Resnet16 => {
-                let backbone = residual([16, 3, 1], &[[64, 2, 1], [128, 2, 2], [256, 2, 2]]);
-                network(BackboneConfig::Residual(backbone), HeadConfig::Pooled(pooled()))
+                let backbone = residual([16, 3, 1], &[[64, 2, 2], [128, 2, 2], [256, 2, 2]])
+                    .with_stem_reference_scale(2.0)
+                    .with_reference_scale(2.0);
+                network(BackboneConfig::Residual(backbone), orientation_head(128, 3, 0.7))
+                    .with_pose(photograph_poses())
             }
             Self::Wrn16_8 => {
-                let backbone = residual([16, 3, 1], &[[128, 2, 1], [256, 2, 2], [512, 2, 2]]);
-                let backbone = BackboneConfig::Residual(backbone.with_dropout(0.3));
-                network(backbone, HeadConfig::Pooled(pooled()))
+                let backbone = residual([16, 3, 1], &[[128, 2, 2], [256, 2, 2], [512, 2, 2]])
+                    .with_stem_reference_scale(2.0)
+                    .with_reference_scale(2.0)
+                    .with_dropout(0.3);
+                network(BackboneConfig::Residual(backbone), orientation_head(128, 3, 0.7))
+                    .with_pose(photograph_poses())
             }
             Self::Photos => {
                 let backbone = residual([24, 7, 2], &[[32, 1, 1], [64, 2, 2], [96, 1, 2]])
                     .with_stem_reference_scale(2.0)
                     .with_reference_scale(2.0);
-                let head = OrientationHeadConfig::new(24, 128)
-                    .with_upright_prior(0.7)
-                    .with_pool(Pool::MaxMean);
-                network(BackboneConfig::Residual(backbone), HeadConfig::Orientation(head))
+                network(BackboneConfig::Residual(backbone), orientation_head(128, 3, 0.7))
                     .with_canonical(Some(CanonicalConfig::new(2, 0.8)))
                     .with_pose(photograph_poses())
             }
@@ -132,11 +156,11 @@ fn patches([first, second, third, channels]: [usize; 4]) -> BackboneConfig {
     BackboneConfig::Patches(PatchEncoderConfig::new(21, 4, 1.0 / 0.15, layers, channels))
 }
 
-/// The orientation head of the patch encoders.
-fn patch_head(hidden: usize) -> HeadConfig {
+/// An orientation head of 24 orientations.
+fn orientation_head(hidden: usize, moments: usize, upright_prior: f64) -> HeadConfig {
     let head = OrientationHeadConfig::new(24, hidden)
-        .with_moments(7)
-        .with_upright_prior(0.4)
+        .with_moments(moments)
+        .with_upright_prior(upright_prior)
         .with_pool(Pool::MaxMean);
     HeadConfig::Orientation(head)
 }

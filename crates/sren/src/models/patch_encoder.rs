@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::layers::{
     FeatureMap, Mask, MaskedBatchNorm, MaskedBatchNormConfig, SimConv2d, SimConv2dConfig, TapTable,
 };
-use crate::pose::{Frames, TapSpacing};
+use crate::pose::{Frames, TapLayout};
 
 /// Most layers.
 const MAX_LAYERS: usize = 1000;
@@ -150,8 +150,8 @@ impl PatchEncoder {
         let [_, h, w, _] = images.dims();
         let pixels = Grid::pixels(h, w);
         let output = pixels.cell_centred(self.stride)?;
-        let spacing = TapSpacing { reference_scale: self.reference_scale, ..TapSpacing::default() };
-        frames.taps(&pixels, &output, self.side, spacing, false)
+        let reference_scale = self.reference_scale;
+        frames.taps(&pixels, &output, TapLayout { reference_scale, ..TapLayout::new(self.side) })
     }
 
     /// The output of the layers, from their last on the patches.

@@ -56,24 +56,33 @@ enum Source {
     Images(Box<PoseEstimator>, ImageBatch),
 }
 
-/// How far apart the taps of a layer lie: `dilation Lambda / reference_scale` steps of its input grid,
-/// or `dilation` steps where the group does not include scale. A pose of the reference scale has the
+/// The taps of a layer. They lie `dilation Lambda / reference_scale` steps of its input grid apart,
+/// or `dilation` steps where the group does not include scale: a pose of the reference scale has the
 /// spacing of a plain convolution.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TapSpacing {
+#[non_exhaustive]
+pub struct TapLayout {
+    /// Taps along one side of the kernel, odd.
+    pub kernel_size: usize,
     /// Distance of neighbouring taps for a pose of the reference scale, in steps of the input grid.
     pub dilation: usize,
     /// The reference scale, in pixels.
     pub reference_scale: f64,
+    /// Whether the kernel depends on the angle between the frames of the two positions: the pose field
+    /// of the input grid is needed then.
+    pub relative_pose: bool,
+    /// Whether the input is gated by the same frames. Where only active positions are computed,
+    /// samples that read none of them are then skipped.
+    pub gated_input: bool,
 }
 
-impl Default for TapSpacing {
-    fn default() -> Self {
-        Self { dilation: 1, reference_scale: 1.0 }
+impl TapLayout {
+    /// Taps one grid step apart for a pose of scale 1.
+    pub fn new(kernel_size: usize) -> Self {
+        let (dilation, reference_scale) = (1, 1.0);
+        Self { kernel_size, dilation, reference_scale, relative_pose: false, gated_input: false }
     }
-}
 
-impl TapSpacing {
     /// Distance of neighbouring taps for a pose of scale 1.
     fn kappa(self, group: Equivariance) -> f32 {
         let reference = if group.includes_scale() { self.reference_scale } else { 1.0 };
@@ -81,15 +90,8 @@ impl TapSpacing {
     }
 }
 
-/// Everything but the poses that determines a tap table.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct TapsKey {
-    input: Grid,
-    output: Grid,
-    kernel_size: usize,
-    kappa: f32,
-    relative_pose: bool,
-}
+/// Input grid, output grid and layout: everything but the poses that determines a tap table.
+type TapsKey = (Grid, Grid, TapLayout);
 
 impl Frames {
     /// Frames from the pose fields of one batch, one for each grid, restricted to `group`.
@@ -214,25 +216,21 @@ impl Frames {
         Ok(mask)
     }
 
-    /// The taps of a layer that reads `input` and writes `output`. A relative-pose kernel also needs
-    /// the pose field of `input`.
-    pub fn taps(
-        &self,
-        input: &Grid,
-        output: &Grid,
-        kernel_size: usize,
-        spacing: TapSpacing,
-        relative_pose: bool,
-    ) -> Result<TapTable> {
-        let kappa = spacing.kappa(self.group);
-        let key = TapsKey { input: *input, output: *output, kernel_size, kappa, relative_pose };
+    /// The taps of a layer that reads `input` and writes `output`.
+    pub fn taps(&self, input: &Grid, output: &Grid, layout: TapLayout) -> Result<TapTable> {
+        let key = (*input, *output, layout);
         if let Some((_, table)) = lock(&self.tables).iter().find(|(known, _)| *known == key) {
             return Ok(table.clone());
         }
-        let field = self.field(output)?;
-        let mut table = TapTable::new(&field, input, kernel_size, kappa, self.active_only)?;
-        if relative_pose {
+        let (field, kappa) = (self.field(output)?, layout.kappa(self.group));
+        let mut table = TapTable::new(&field, input, layout.kernel_size, kappa, self.active_only)?;
+        if layout.relative_pose {
             table = table.with_input_poses(&*self.field(input)?)?;
+        }
+        if layout.gated_input
+            && let Some(active) = self.mask(input)?.active
+        {
+            table = table.with_active_input(&active)?;
         }
         lock(&self.tables).push((key, table.clone()));
         Ok(table)

@@ -10,7 +10,7 @@ mod frames;
 mod group;
 
 pub use estimator::{PoseEstimator, PoseEstimatorConfig};
-pub use frames::{Frames, TapSpacing};
+pub use frames::{Frames, TapLayout};
 pub use group::Equivariance;
 pub use sren_kernels::PoseField;
 pub use sren_kernels::pose::{Images, PosePlan};

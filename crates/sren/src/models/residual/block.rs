@@ -4,6 +4,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Dropout;
 use burn::tensor::Device;
+use sren_kernels::TapTable;
 
 use crate::error::Result;
 use crate::layers::{
@@ -138,18 +139,33 @@ impl SimBlockConfig {
 impl SimBlock {
     /// `[n, h, w, c_in]` -> `[n, h / stride, w / stride, c_out]`, gated.
     pub fn forward(&self, input: FeatureMap, frames: &Frames) -> Result<FeatureMap> {
+        let taps = self.conv1.taps(frames, &input.grid)?;
+        self.forward_with(input, frames, &taps)
+    }
+
+    /// [`forward`](Self::forward) of features that are gated by `frames`.
+    pub(super) fn forward_gated(&self, input: FeatureMap, frames: &Frames) -> Result<FeatureMap> {
+        let taps = self.conv1.taps_of_gated(frames, &input.grid)?;
+        self.forward_with(input, frames, &taps)
+    }
+
+    fn forward_with(
+        &self,
+        input: FeatureMap,
+        frames: &Frames,
+        taps: &TapTable,
+    ) -> Result<FeatureMap> {
         let FeatureMap { values: x, grid } = input;
-        let taps = self.conv1.taps(frames, &grid)?;
         let out = *taps.output_grid();
         let mask = frames.mask(&out)?;
         // [n, h, w, c_in] -> [n, h / stride, w / stride, c_out]
-        let y = self.conv1.convolve(x.clone(), &taps)?;
+        let y = self.conv1.convolve(x.clone(), taps)?;
         let y = self.norm1.forward(y, &mask)?;
         let y = match &self.dropout {
             Some(dropout) => dropout.forward(y),
             None => y,
         };
-        let y = self.conv2.convolve(y, &self.conv2.taps(frames, &out)?)?;
+        let y = self.conv2.convolve(y, &self.conv2.taps_of_gated(frames, &out)?)?;
         let x = match &self.shortcut {
             None => x,
             Some(Shortcut { conv, norm }) => {

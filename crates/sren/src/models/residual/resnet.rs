@@ -160,7 +160,7 @@ impl SimResNet {
         input: FeatureMap,
         frames: &Frames,
     ) -> Result<FeatureMap> {
-        let Some(poses) = &self.block_poses else { return block.forward(input, frames) };
+        let Some(poses) = &self.block_poses else { return block.forward_gated(input, frames) };
         if frames.equivariance() == Equivariance::None {
             return block.forward(input, frames);
         }

@@ -1,7 +1,8 @@
 //! The `sren` command: arguments, output and exit codes. The work is done in `sren-lab`.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted twice. Results go to standard
-//! output, with `--json` one document (`predict`: one per line) and nothing else; everything else goes to standard error.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 130 and 143 interrupted by SIGINT and SIGTERM. Results
+//! go to standard output, with `--json` one document (`predict`: one per line) and nothing else;
+//! everything else goes to standard error.
 
 mod arguments;
 mod commands;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use sren_lab::interrupt_code;
 
 // A training step allocates and frees the same large tensors again and again.
 #[global_allocator]
@@ -29,7 +31,7 @@ fn keep_memory() {
 
 /// Image recognition that still works when the object is rotated, resized or moved.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(name = "sren", version, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -63,9 +65,9 @@ fn main() -> ExitCode {
     progress::install();
     let result = match command {
         Command::Predict(command) => return exit_code(command.run()),
-        Command::Train(command) => command.run(),
+        Command::Train(command) => return exit_code(command.run()),
+        Command::Table(command) => return exit_code(command.run()),
         Command::Eval(command) => command.run(),
-        Command::Table(command) => command.run(),
         Command::Info(command) => command.run(),
         Command::Pose(command) => command.run(),
         Command::Equivariance(command) => command.run(),
@@ -74,6 +76,11 @@ fn main() -> ExitCode {
         Command::Bench(command) => command.run(),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
+}
+
+/// The exit code of work that a signal interrupted.
+fn interrupted() -> ExitCode {
+    interrupt_code().map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// The exit code; a failure is printed as one line.

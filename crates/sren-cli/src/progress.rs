@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use sren_lab::progress::{Observer, set_observer};
 use sren_lab::training::{Event, Outcome, Trainer};
-use sren_lab::{LabError, interrupt_flag};
+use sren_lab::{LabError, end_on_interrupt, interrupt_flag};
 
 /// Between two lines where standard error is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -72,6 +72,7 @@ pub(crate) fn train(run: &mut Trainer) -> Result<Outcome, LabError> {
             );
         }
     });
+    end_on_interrupt();
     clear();
     outcome
 }

@@ -14,8 +14,21 @@ use support::{command, nothing, sren, succeeds, text};
 
 /// Short epochs; the seed and thread count are the same for all runs.
 fn arguments<'a>(epochs: &'a str, out: &'a str) -> Vec<&'a str> {
+    arguments_with(epochs, "16", out)
+}
+
+fn arguments_with<'a>(epochs: &'a str, test_images: &'a str, out: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["train", "--preset", "quick", "--images", "64", "--epochs", epochs];
-    arguments.extend(["--batch", "32", "--threads", "2", "--test-images", "16", "--out", out]);
+    arguments.extend([
+        "--batch",
+        "32",
+        "--threads",
+        "2",
+        "--test-images",
+        test_images,
+        "--out",
+        out,
+    ]);
     arguments
 }
 
@@ -85,13 +98,13 @@ fn metrics(run: &Path) -> Vec<[Value; 3]> {
 /// Its epochs are those of a run that was not interrupted in between.
 #[test]
 fn an_interrupted_run_saves_its_state_and_resumes_bit_for_bit() {
-    for signal in ["INT", "TERM"] {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let path = nothing(signal);
         let mut run = Run::start(&arguments("100000", text(&path)));
         run.wait_for_epoch(1);
         run.signal(signal);
         let (status, written) = run.end();
-        assert_eq!(status.code(), Some(0), "{written}");
+        assert_eq!(status.code(), Some(code), "{written}");
         let last = written.lines().last().unwrap();
         let resume = format!("stopped and saved; resume with: sren train --resume {}", text(&path));
         assert_eq!(last, resume);
@@ -101,13 +114,25 @@ fn an_interrupted_run_saves_its_state_and_resumes_bit_for_bit() {
         let mut resumed = Run::start(&["train", "--resume", text(&path), "--threads", "2"]);
         resumed.wait_for_epoch(epochs);
         resumed.signal("TERM");
-        assert_eq!(resumed.end().0.code(), Some(0));
+        assert_eq!(resumed.end().0.code(), Some(143));
         let whole_path = nothing("whole-epochs");
         let mut whole = Run::start(&arguments("100000", text(&whole_path)));
         whole.wait_for_epoch(epochs);
         drop(whole);
         assert_eq!(metrics(&path)[..epochs], metrics(&whole_path)[..epochs], "{signal}");
     }
+}
+
+/// After training there is nothing to save: one signal is enough.
+#[test]
+fn one_signal_ends_the_final_evaluation() {
+    let path = nothing("evaluation");
+    let mut run = Run::start(&arguments_with("1", "10000", text(&path)));
+    run.wait_for_epoch(1);
+    run.signal("INT");
+    let (status, written) = run.end();
+    assert_eq!(status.code(), Some(130), "{written}");
+    assert!(!written.contains("stopped and saved"), "{written}");
 }
 
 #[test]

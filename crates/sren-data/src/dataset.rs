@@ -7,7 +7,7 @@ use sren_math::{Image, Similarity, element_count};
 
 use crate::batch::Batch;
 use crate::error::{DataError, Result};
-use crate::files::read_image;
+use crate::files::read_reduced;
 use crate::letterbox::Letterbox;
 use crate::mnist::{Mnist, Split};
 use crate::padding::Padding;
@@ -155,7 +155,7 @@ impl Dataset {
         } else {
             let letterbox = Letterbox { side: h, channels: c, mean_colour: true };
             let file = &self.files[index - cached];
-            let fitted = letterbox.bytes(&read_image(file)?);
+            let fitted = letterbox.bytes(&read_reduced(file, h)?.image);
             let name = || file.display().to_string();
             read = fitted.map_err(|e| DataError::format(name(), e.expected, e.got))?;
             &read[..]

@@ -4,6 +4,7 @@
 //! DIR/train/<class>/*.png, DIR/test/<class>/*.jpg     split already, or
 //! DIR/<class>/*.jpeg                                  a fifth of each class is drawn for testing
 //! ```
+//! A class's folder may have folders in it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use sren_math::element_count;
 
 use crate::dataset::Dataset;
 use crate::error::{DataError, Result};
-use crate::files::{is_image_name, read_image};
+use crate::files::{FORMATS, find_files, read_reduced};
 use crate::letterbox::Letterbox;
 use crate::mnist::Split;
 use crate::padding::Padding;
@@ -55,6 +56,7 @@ pub struct ImageFolder {
     classes: Vec<String>,
     train: Vec<(PathBuf, u32)>,
     test: Vec<(PathBuf, u32)>,
+    others: Vec<PathBuf>,
 }
 
 /// Images, and the errors of files that could not be read.
@@ -65,11 +67,13 @@ pub struct Loaded {
     pub images: Dataset,
     /// One error per file that was skipped.
     pub broken: Vec<DataError>,
+    /// Files beside the images that are none by their names.
+    pub others: Vec<PathBuf>,
 }
 
 impl From<Dataset> for Loaded {
     fn from(images: Dataset) -> Self {
-        Self { images, broken: Vec::new() }
+        Self { images, broken: Vec::new(), others: Vec::new() }
     }
 }
 
@@ -83,6 +87,7 @@ impl ImageFolder {
             classes: Vec::new(),
             train: Vec::new(),
             test: Vec::new(),
+            others: Vec::new(),
         };
         if !train.is_dir() {
             folder.split(seed)?;
@@ -97,13 +102,14 @@ impl ImageFolder {
             let expected = "the same classes in train and test";
             return Err(DataError::format(path.display().to_string(), expected, got));
         }
-        for (label, class) in folder.classes.iter().enumerate() {
-            let labelled = |part: &Path| -> Result<Vec<(PathBuf, u32)>> {
-                let files = images_of(&part.join(class), 1)?;
+        let Self { classes, others, train: training, test: tested, .. } = &mut folder;
+        for (label, class) in classes.iter().enumerate() {
+            let mut labelled = |part: &Path| -> Result<Vec<(PathBuf, u32)>> {
+                let files = images_of(&part.join(class), 1, others)?;
                 Ok(files.into_iter().map(|file| (file, label as u32)).collect())
             };
-            folder.train.extend(labelled(&train)?);
-            folder.test.extend(labelled(&test)?);
+            training.extend(labelled(&train)?);
+            tested.extend(labelled(&test)?);
         }
         Ok(folder)
     }
@@ -111,7 +117,7 @@ impl ImageFolder {
     fn split(&mut self, seed: u64) -> Result<()> {
         self.classes = class_names(&self.path)?;
         for (label, class) in self.classes.iter().enumerate() {
-            let files = images_of(&self.path.join(class), 2)?;
+            let files = images_of(&self.path.join(class), 2, &mut self.others)?;
             let mut order: Vec<usize> = (0..files.len()).collect();
             shuffle(&mut order, &mut generator(seed, 0, FOLDER_STREAMS + label as u64));
             let tests = (files.len() / TEST_SHARE).max(1);
@@ -173,8 +179,7 @@ impl ImageFolder {
         // One chunk at a time, so that few images are decoded and not cached.
         for files in files.chunks(512) {
             let read = |(file, label): &(PathBuf, u32)| -> Result<(Vec<u8>, u32)> {
-                let image = read_image(file)?;
-                let fitted = letterbox.bytes(&image);
+                let fitted = letterbox.bytes(&read_reduced(file, side)?.image);
                 let name = || file.display().to_string();
                 Ok((fitted.map_err(|e| DataError::format(name(), e.expected, e.got))?, *label))
             };
@@ -206,6 +211,7 @@ impl ImageFolder {
         Ok(Loaded {
             images: images.with_padding(Padding { canvas: [canvas; 2], circular_mask: true })?,
             broken,
+            others: self.others.clone(),
         })
     }
 }
@@ -230,23 +236,17 @@ fn class_names(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The image files in `folder`, sorted by name. Returns an error if there are fewer than `least`.
-fn images_of(folder: &Path, least: usize) -> Result<Vec<PathBuf>> {
-    let fail = |source| DataError::Io { path: folder.to_path_buf(), source };
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        if path.is_file() && is_image_name(&path) {
-            files.push(path);
-        }
-    }
-    if files.len() < least {
-        let expected = format!("at least {least} png or jpeg images in it");
-        let got = files.len().to_string();
+/// The image files below `folder`, sorted; what else is there goes to `others`. Returns an error if
+/// there are fewer than `least`.
+fn images_of(folder: &Path, least: usize, others: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    let found = find_files(folder)?;
+    others.extend(found.others);
+    if found.images.len() < least {
+        let expected = format!("at least {least} {FORMATS} images in it");
+        let got = found.images.len().to_string();
         return Err(DataError::format(folder.display().to_string(), expected, got));
     }
-    files.sort();
-    Ok(files)
+    Ok(found.images)
 }
 
 #[cfg(test)]
@@ -316,7 +316,7 @@ mod tests {
             std::fs::create_dir_all(path.join("test").join(class)).unwrap();
         }
         let error = ImageFolder::open(&path, 1).unwrap_err().to_string();
-        assert!(error.contains("at least 1 png or jpeg images"), "{error}");
+        assert!(error.contains("at least 1 png, jpeg, webp"), "{error}");
         for class in ["a", "b"] {
             let of = |part: &str| path.join(part).join(class).join("000.png");
             std::fs::copy(of("train"), of("test")).unwrap();

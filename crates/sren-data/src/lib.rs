@@ -37,8 +37,10 @@ mod error;
 mod files;
 mod idx;
 mod image_folder;
+mod jpeg;
 mod letterbox;
 mod mnist;
+mod named_image;
 mod padding;
 mod photo_augmentation;
 mod random_stream;
@@ -53,11 +55,14 @@ pub use augmentation::{Augmentation, PoseJitter, draw_positions};
 pub use batch::Batch;
 pub use dataset::{CANVAS, Dataset};
 pub use error::{DataError, Result};
-pub use files::{decode_image, find_images, read_bounded, read_image};
+pub use files::{
+    ReducedImage, decode_image, decode_reduced, find_images, read_bounded, read_image, read_reduced,
+};
 pub use idx::Idx;
 pub use image_folder::{IMAGE_BUDGET, ImageFolder, Loaded};
 pub use letterbox::{Letterbox, in_channels};
 pub use mnist::{Mnist, Split};
+pub use named_image::NamedImage;
 pub use padding::{Padding, masked};
 pub use photo_augmentation::PhotoAugmentation;
 pub use random_transform::RandomTransform;

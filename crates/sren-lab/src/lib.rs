@@ -33,7 +33,7 @@ pub use evaluation::{
     Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, spread,
 };
 pub use features::{Shown, feature_picture};
-pub use interrupt::interrupt_flag;
+pub use interrupt::{end_on_interrupt, interrupt_code, interrupt_flag};
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use paper::paper_row;
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};

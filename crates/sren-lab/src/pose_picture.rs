@@ -19,6 +19,7 @@ const SMALL_TO_LARGE: [Colour; 3] = [[0.15, 0.85, 1.0], [1.0, 0.85, 0.1], [1.0, 
 pub struct PosePicture {
     image: Image,
     field: PoseField,
+    factor: f64,
 }
 
 /// 10th, 50th and 90th percentile of a set of values.
@@ -91,7 +92,12 @@ impl PosePicture {
         let stride = height.max(width).div_ceil(arrows).max(2);
         let grid = Grid::pixels(height, width).cell_centred(stride)?;
         let field = estimator.field(&images, &grid)?;
-        Ok(Self { image, field })
+        Ok(Self { image, field, factor: 1.0 })
+    }
+
+    /// The same for an image that was reduced by `factor`: figures are in pixels of the original.
+    pub fn with_factor(self, factor: f64) -> Self {
+        Self { factor, ..self }
     }
 
     /// The image with an arrow at every position: its direction is the angle (towards the brighter
@@ -124,7 +130,13 @@ impl PosePicture {
 
     /// The figures of the field.
     pub fn figures(&self) -> PoseFigures {
-        let poses = self.poses();
+        let original = |pose: PosedPoint| PosedPoint {
+            x: self.factor * (pose.x + 0.5) - 0.5,
+            y: self.factor * (pose.y + 0.5) - 0.5,
+            scale: self.factor as f32 * pose.scale,
+            ..pose
+        };
+        let poses: Vec<PosedPoint> = self.poses().into_iter().map(original).collect();
         let (mut x, mut y, mut total) = (0.0, 0.0, 0.0);
         for pose in &poses {
             let (sin, cos) = f64::from(pose.angle_deg).to_radians().sin_cos();
@@ -134,9 +146,9 @@ impl PosePicture {
         }
         let grid = self.field.grid();
         PoseFigures {
-            height: self.image.height(),
-            width: self.image.width(),
-            step: grid.step,
+            height: (self.factor * self.image.height() as f64).round() as usize,
+            width: (self.factor * self.image.width() as f64).round() as usize,
+            step: self.factor * grid.step,
             positions: grid.len(),
             share: poses.len() as f64 / grid.len() as f64,
             scale: Spread::of(poses.iter().map(|pose| pose.scale).collect()),

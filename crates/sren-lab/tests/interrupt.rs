@@ -89,13 +89,13 @@ fn the_first_signal_sets_the_flag_and_the_process_goes_on() {
 }
 
 #[test]
-fn the_second_signal_ends_the_process_with_code_130() {
-    for [first, second] in [["INT", "INT"], ["TERM", "INT"], ["INT", "TERM"]] {
+fn the_second_signal_ends_the_process_with_its_code() {
+    for (first, second, code) in [("INT", "INT", 130), ("TERM", "INT", 130), ("INT", "TERM", 143)] {
         let mut process = Process::start("");
         process.signal(first);
         process.wait_for("set");
         process.signal(second);
-        assert_eq!(process.child.wait().unwrap().code(), Some(130), "{first} {second}");
+        assert_eq!(process.child.wait().unwrap().code(), Some(code), "{first} {second}");
     }
 }
 

@@ -38,11 +38,11 @@ pub(crate) struct Equivariance {
     /// Measure the local frames instead
     #[arg(long)]
     pose: bool,
-    /// With --pose: a folder of photographs (png, jpeg) to measure on as well; its subfolder test,
+    /// With --pose: a folder of photographs to measure on as well; its subfolder test,
     /// if it has one
     #[arg(long, value_name = "DIR", requires = "pose")]
     data: Option<PathBuf>,
-    /// Images: mnist, smooth (drawn, not warped) or a folder of png and jpeg files; with --pose
+    /// Images: mnist, smooth (drawn, not warped) or a folder of image files; with --pose
     /// their number [default: mnist; with --pose 400]
     #[arg(long, value_name = "mnist|smooth|DIR|N", value_parser = images)]
     images: Option<ImagesChoice>,

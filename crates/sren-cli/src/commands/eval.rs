@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use sren::Similarity;
 use sren::models::{Network, parameter_count};
-use sren_data::{Dataset, RandomTransform, Split, TestSet};
+use sren_data::{Dataset, NamedImage, RandomTransform, Split, TestSet};
 use sren_lab::inference::{BUNDLED, Model};
 use sren_lab::progress::Task;
 use sren_lab::threads::with_threads;
@@ -32,6 +32,9 @@ pub(crate) struct Eval {
     /// Folder of a run, or mnist-sren for the bundled network
     #[arg(default_value = BUNDLED)]
     run: PathBuf,
+    /// Digits of the bundled test set, mnist:N or mnist:A-B, instead of the first ones
+    #[arg(value_name = "DIGITS", conflicts_with = "held_out")]
+    digits: Option<String>,
     /// Test sets: upright, r, s, srt, ood [default: upright,r,s,srt for digits, upright,ood for
     /// your own images]
     #[arg(long, value_name = "SETS", value_delimiter = ',', value_parser = set,
@@ -108,8 +111,19 @@ impl Report {
 impl Eval {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let transforms = self.transforms()?;
-        let subset = if self.held_out { Subset::HeldOut } else { Subset::Test };
-        let work = || report(&self.run, transforms, subset, self.images.into());
+        // The bundled network is the default, also where only digits are named.
+        let (run, digits) = match (&self.digits, self.run.to_str()) {
+            (None, Some(name)) if name.starts_with("mnist:") && !self.run.exists() => {
+                (Path::new(BUNDLED), Some(name))
+            }
+            (digits, _) => (self.run.as_path(), digits.as_deref()),
+        };
+        let subset = match digits {
+            Some(name) => Subset::Digits(test_digits(name)?),
+            None if self.held_out => Subset::HeldOut,
+            None => Subset::Test,
+        };
+        let work = || report(run, transforms, subset, self.images.into());
         let report = with_threads(self.threads.count(), work)??;
         match (self.json, self.held_out) {
             (true, _) => print_json(&report),
@@ -140,11 +154,21 @@ fn named(sets: &[TestSet]) -> Vec<(String, Transform)> {
     sets.iter().map(|set| (set.name().to_string(), Transform::Set(*set))).collect()
 }
 
+/// The numbers of digits that are named `mnist:N` or `mnist:A-B`.
+fn test_digits(name: &str) -> Result<Vec<usize>, Failure> {
+    let number = |image: NamedImage| match image {
+        NamedImage::Digit(index) => Ok(index),
+        NamedImage::File(_) => Err(format!("{name}: expected mnist:N or mnist:A-B").into()),
+    };
+    NamedImage::parse(name)?.into_iter().map(number).collect()
+}
+
 /// The images that a run is evaluated on.
-#[derive(Clone, Copy)]
 pub(crate) enum Subset {
     /// Test images.
     Test,
+    /// These of the bundled test digits.
+    Digits(Vec<usize>),
     /// Training images that were held out for validation.
     HeldOut,
 }
@@ -162,13 +186,18 @@ pub(crate) fn report(
         let digits = config.image_folder.is_none();
         transforms = if digits { named(&TestSet::ALL) } else { named(&TestSet::PHOTOGRAPHS) };
     }
+    if matches!(part, Subset::Digits(_)) && config.image_folder.is_some() {
+        let name = path.display().to_string();
+        return Err(LabError::invalid(name, "a network for digits", "one for images of your own"));
+    }
     let loaded = config.load(match part {
-        Subset::Test => Split::Test,
+        Subset::Test | Subset::Digits(_) => Split::Test,
         Subset::HeldOut => Split::Train,
     })?;
-    skipped(&loaded.broken);
+    skipped(&loaded.broken, &loaded.others);
     let mut indices = match part {
         Subset::Test => subset(&loaded.images, images, config.image_folder.is_some()),
+        Subset::Digits(digits) => digits,
         Subset::HeldOut => config.split(loaded.images.len())?.validation,
     };
     indices.truncate(images);
@@ -206,8 +235,12 @@ pub(crate) fn report(
 }
 
 /// Lists the files that were skipped, on standard error.
-pub(crate) fn skipped(broken: &[sren_data::DataError]) {
+pub(crate) fn skipped(broken: &[sren_data::DataError], others: &[PathBuf]) {
     const SHOWN: usize = 20;
+    if let Some(first) = others.first() {
+        let (count, first) = (others.len(), first.display());
+        eprintln!("skipped: {count} files that are no images by their names, the first: {first}");
+    }
     broken.iter().take(SHOWN).for_each(|error| eprintln!("skipped: {error}"));
     if broken.len() > SHOWN {
         eprintln!("skipped: {} more", broken.len() - SHOWN);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use sren::{Image, PoseEstimatorConfig};
-use sren_data::{Mnist, Split, read_image};
+use sren::PoseEstimatorConfig;
+use sren_data::{NamedImage, ReducedImage, resize};
 use sren_lab::{PoseFigures, PosePicture, atomic_write};
 
 use crate::Failure;
@@ -15,8 +15,12 @@ use crate::output::{print, print_json};
 /// angle, its opacity by confidence.
 #[derive(Debug, Args)]
 pub(crate) struct Pose {
-    /// A png or jpeg file, or mnist:N for digit N of the bundled test set
+    /// An image file (png, jpeg, webp, bmp, gif, tiff), or mnist:N for digit N of the bundled test set
     image: String,
+    /// Larger images are reduced to this many pixels along their longer side; results are in pixels
+    /// of the file
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u16).range(8..=2048))]
+    size: u16,
     /// File of the picture [default: pose.png]
     #[arg(short, long, value_name = "OUT.png")]
     output: Option<PathBuf>,
@@ -35,13 +39,21 @@ struct Report<'a> {
 impl Pose {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let estimator = PoseEstimatorConfig::new().init()?;
-        let picture = PosePicture::new(&estimator, load(&self.image)?)
-            .map_err(|e| format!("{}: {e}", self.image))?;
         let output = match &self.output {
             None if self.json => None,
             None => Some(Path::new("pose.png")),
             Some(path) => Some(path.as_path()),
         };
+        if output.is_some_and(|output| is_same_file(output, Path::new(&self.image))) {
+            let name = &self.image;
+            return Err(
+                format!("{name}: expected another file for the picture, got the image").into()
+            );
+        }
+        let ReducedImage { image, factor, .. } = load(&self.image, self.size.into())?;
+        let picture = PosePicture::new(&estimator, image)
+            .map_err(|e| format!("{}: {e}", self.image))?
+            .with_factor(factor);
         if let Some(path) = output {
             atomic_write(path, &picture.png()?)?;
         }
@@ -64,15 +76,28 @@ impl Pose {
     }
 }
 
-/// The image named on the command line.
-pub(super) fn load(name: &str) -> Result<Image, Failure> {
-    let Some(index) = name.strip_prefix("mnist:") else {
-        return Ok(read_image(Path::new(name))?);
+/// Whether both paths lead to one file.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+}
+
+/// The image named on the command line, its longer side at most `size` pixels; a digit on the canvas
+/// of the paper's test sets.
+pub(super) fn load(name: &str, size: usize) -> Result<ReducedImage, Failure> {
+    let [named] = &NamedImage::parse(name)?[..] else {
+        return Err(format!("{name}: expected one image, got several").into());
     };
-    let digits = Mnist::load(Split::Test)?;
-    let digit = index.parse().ok().and_then(|i| digits.image(i)).ok_or_else(|| {
-        format!("{name}: expected mnist:0 to mnist:{}, got mnist:{index}", digits.len() - 1)
-    })?;
-    // On the canvas of the paper's test sets.
-    Ok(digit.padded(2 * digit.height(), 2 * digit.width())?)
+    let mut read = named.read(size)?;
+    if let NamedImage::Digit(_) = named {
+        read.image = read.image.padded(2 * read.image.height(), 2 * read.image.width())?;
+        return Ok(read);
+    }
+    let longer = read.image.height().max(read.image.width());
+    if longer > size {
+        let part = size as f64 / longer as f64;
+        let side = |side: usize| ((side as f64 * part).round() as usize).max(1);
+        read.image = resize(&read.image, side(read.image.height()), side(read.image.width()))?;
+        read.factor /= part;
+    }
+    Ok(read)
 }

@@ -81,7 +81,7 @@ impl PoseLemma<'_> {
         let files = find_images(folder)?;
         if files.is_empty() {
             let name = folder.display();
-            return Err(format!("{name}: expected png or jpeg images below it, got none").into());
+            return Err(format!("{name}: expected images below it, got none").into());
         }
         let subjects: Vec<LemmaSubject> = spread(files.len(), self.images as usize)
             .into_iter()

@@ -6,12 +6,16 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use sren_data::NamedImage;
 use sren_lab::inference::{Prediction, Predictor};
 use sren_lab::threads::with_threads;
 
 use crate::Failure;
 use crate::arguments::Threads;
 use crate::output::{print, print_json};
+
+/// The name of an image, or why it could not be read.
+type Name = Result<String, String>;
 
 /// Images per batch.
 const BATCH: usize = 64;
@@ -21,9 +25,10 @@ const BATCH: usize = 64;
 pub(crate) struct Predict {
     /// Folder of a run, or mnist-sren for the bundled network
     run: PathBuf,
-    /// png or jpeg files; - reads a list of them from standard input, one per line
+    /// Image files (png, jpeg, webp, bmp, gif, tiff), mnist:N or mnist:A-B for digits of the bundled test
+    /// set; - reads a list of them from standard input, one per line
     #[arg(required = true, value_name = "IMAGE")]
-    images: Vec<PathBuf>,
+    images: Vec<String>,
     /// Classes per image, the most probable first
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     top: u16,
@@ -47,17 +52,17 @@ impl Predict {
         let predictor = Predictor::open(&self.run)?;
         let begin = Instant::now();
         let (mut predicted, mut failed, mut first) = (0, 0, true);
-        let mut files = self.files();
+        let mut images = self.images();
         loop {
-            let batch: Vec<Result<PathBuf, String>> = files.by_ref().take(BATCH).collect();
+            let batch: Vec<Result<NamedImage, String>> = images.by_ref().take(BATCH).collect();
             if batch.is_empty() {
                 break;
             }
-            for error in batch.iter().filter_map(|file| file.as_ref().err()) {
+            for error in batch.iter().filter_map(|image| image.as_ref().err()) {
                 eprintln!("error: {error}");
                 failed += 1;
             }
-            let batch: Vec<PathBuf> = batch.into_iter().flatten().collect();
+            let batch: Vec<NamedImage> = batch.into_iter().flatten().collect();
             for prediction in predictor.predict(&batch, self.top.into())? {
                 match prediction {
                     Ok(prediction) => {
@@ -77,11 +82,11 @@ impl Predict {
         Ok(failed)
     }
 
-    /// The files of the arguments; a list on standard input is read line by line.
-    fn files(&self) -> impl Iterator<Item = Result<PathBuf, String>> + '_ {
-        self.images.iter().flat_map(|image| -> Box<dyn Iterator<Item = Result<PathBuf, String>>> {
-            if image.as_os_str() != "-" {
-                return Box::new(std::iter::once(Ok(image.clone())));
+    /// The images of the arguments; a list on standard input is read line by line.
+    fn images(&self) -> impl Iterator<Item = Result<NamedImage, String>> + '_ {
+        let names = self.images.iter().flat_map(|name| -> Box<dyn Iterator<Item = Name>> {
+            if name != "-" {
+                return Box::new(std::iter::once(Ok(name.clone())));
             }
             // A line that is no UTF-8 is skipped; after any other error nothing more can be read.
             let mut ended = false;
@@ -93,9 +98,14 @@ impl Predict {
             let named =
                 lines.filter(|line| !line.as_ref().is_ok_and(|line| line.trim().is_empty()));
             Box::new(named.map(|line| match line {
-                Ok(line) => Ok(PathBuf::from(line.trim_end_matches('\r'))),
+                Ok(line) => Ok(line.trim_end_matches('\r').to_string()),
                 Err(error) => Err(format!("standard input: {error}")),
             }))
+        });
+        names.flat_map(|name| match name.map(|name| NamedImage::parse(&name)) {
+            Ok(Ok(images)) => images.into_iter().map(Ok).collect(),
+            Ok(Err(error)) => vec![Err(error.to_string())],
+            Err(error) => vec![Err(error)],
         })
     }
 

@@ -1,6 +1,7 @@
 //! `sren table`: the paper's Table 1, trained and evaluated row by row.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::Args;
 use sren_lab::report::write_table;
@@ -13,7 +14,7 @@ use super::train::{preset, write_page};
 use crate::Failure;
 use crate::arguments::{MAX_TEST_IMAGES, Threads};
 use crate::output::{print, print_json};
-use crate::progress;
+use crate::{interrupted, progress};
 
 /// Train and evaluate every row of the paper's Table 1. Rows that are complete are not trained
 /// again; an interrupted one is resumed.
@@ -56,7 +57,7 @@ fn row(name: &str) -> Result<String, String> {
 }
 
 impl Table {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
         let mut rows = Vec::new();
         for name in &self.rows {
             let seeds = if name.starts_with("sren") { self.seeds } else { 1 };
@@ -66,7 +67,7 @@ impl Table {
                     Some(evaluation) => found.push(evaluation),
                     None => {
                         eprintln!("stopped and saved; the same command resumes it");
-                        return Ok(());
+                        return Ok(interrupted());
                     }
                 }
             }
@@ -75,7 +76,12 @@ impl Table {
         let path = self.out.join("report.html");
         write_table(&path, &rows)?;
         eprintln!("report: {}", path.display());
-        if self.json { print_json(&rows) } else { print(&table_text(&rows)) }
+        if self.json {
+            print_json(&rows)?
+        } else {
+            print(&table_text(&rows))?
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Trains, if that is not complete, and evaluates one run; `None` if it was interrupted.

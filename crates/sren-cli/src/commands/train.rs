@@ -1,6 +1,7 @@
 //! `sren train`: trains a network and evaluates it on its test sets.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::Args;
 use sren::Equivariance;
@@ -15,7 +16,7 @@ use super::eval::{Report, Subset, load, report, skipped};
 use crate::Failure;
 use crate::arguments::{MAX_TEST_IMAGES, Threads};
 use crate::output::print;
-use crate::progress;
+use crate::{interrupted, progress};
 
 /// Train a network on upright images, the bundled MNIST or your own, and evaluate it on rotated and
 /// scaled ones.
@@ -89,11 +90,20 @@ pub(crate) fn arch(name: &str) -> Result<Architecture, String> {
     name.parse().map_err(|e: sren::Error| e.to_string())
 }
 
+/// Files of a dataset that are not trained on.
+#[derive(Default)]
+struct Ignored {
+    /// Why each unreadable one is.
+    broken: Vec<DataError>,
+    /// Those that are no images by their names.
+    others: Vec<PathBuf>,
+}
+
 impl Train {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
-        let mut broken = Vec::new();
+    pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
+        let mut ignored = Ignored::default();
         let work = || -> Result<Option<(Report, RunFolder)>, String> {
-            let (mut run, folder) = self.prepare(&mut broken).map_err(|e| e.to_string())?;
+            let (mut run, folder) = self.prepare(&mut ignored).map_err(|e| e.to_string())?;
             eprintln!("run: {}", folder.path().display());
             match progress::train(&mut run).map_err(|e| e.to_string())? {
                 Outcome::Stopped => {
@@ -110,11 +120,11 @@ impl Train {
         };
         let done = with_threads(self.threads.count(), work)?;
         let shown = match done {
-            Ok(Some((report, folder))) => self.show(&report, &folder),
-            Ok(None) => Ok(()),
+            Ok(Some((report, folder))) => self.show(&report, &folder).map(|()| ExitCode::SUCCESS),
+            Ok(None) => Ok(interrupted()),
             Err(error) => Err(error.into()),
         };
-        skipped(&broken);
+        skipped(&ignored.broken, &ignored.others);
         shown
     }
 
@@ -131,17 +141,17 @@ impl Train {
         Ok(())
     }
 
-    /// The run, with its images loaded; errors of unreadable files go to `broken`.
-    fn prepare(&self, broken: &mut Vec<DataError>) -> Result<(Trainer, RunFolder), Failure> {
+    /// The run, with its images loaded; files that are no images go to `ignored`.
+    fn prepare(&self, ignored: &mut Ignored) -> Result<(Trainer, RunFolder), Failure> {
         if let Some(path) = &self.resume {
             let (folder, config) = RunFolder::open(path)?;
             return Ok((Trainer::resume(config, folder.clone())?, folder));
         }
         let mut config = self.config()?;
         let loaded = config.load(Split::Train)?;
-        *broken = loaded.broken;
-        if !broken.is_empty() {
-            let count = broken.len();
+        *ignored = Ignored { broken: loaded.broken, others: loaded.others };
+        if !ignored.broken.is_empty() {
+            let count = ignored.broken.len();
             eprintln!("{count} unreadable files are skipped; they are listed at the end");
         }
         config.fit_to(&loaded.images);

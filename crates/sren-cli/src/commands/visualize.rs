@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sren::models::{Network, NetworkConfig};
 use sren::{About, Image, Interpolation, Similarity, Weights, warp};
-use sren_data::{Letterbox, Padding, read_image};
+use sren_data::{CANVAS, Letterbox, Padding, read_reduced};
 use sren_lab::equivariance::plain_companion;
 use sren_lab::inference::{Model, Preprocessing, inference_device};
 use sren_lab::threads::with_threads;
@@ -32,7 +32,7 @@ const FILE: Preprocessing = Preprocessing {
 pub(crate) struct Visualize {
     /// Folder of a run, or mnist-sren for the bundled network
     run: PathBuf,
-    /// A png or jpeg file, or mnist:N for digit N of the bundled test set
+    /// An image file, or mnist:N for digit N of the bundled test set
     image: String,
     /// Layers: stem, blocks.0 and so on, or layers.0 and so on, projection [default: the first and the last]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -76,17 +76,17 @@ impl Visualize {
     /// The image under a transform: a digit on its canvas, a file preprocessed as a photograph.
     fn view(&self) -> Result<View, Failure> {
         if self.image.starts_with("mnist:") {
-            let digit = pose::load(&self.image)?;
+            let digit = pose::load(&self.image, CANVAS)?.image;
             return Ok(Box::new(move |transform| {
                 Ok(warp(&digit, transform, About::Centre, Interpolation::Cubic))
             }));
         }
-        let image = read_image(Path::new(&self.image))?;
         let (config, _) = Model::history(&self.run)?;
         let preprocessing = match config.image_folder {
             Some(_) => config.preprocessing(),
             None => FILE,
         };
+        let image = read_reduced(Path::new(&self.image), preprocessing.letterbox.side)?.image;
         Ok(Box::new(move |transform| preprocessing.apply(&image, transform)))
     }
 

@@ -24,7 +24,10 @@ fn errors_name_folders_that_cannot_be_trained_on() {
     for class in ["a", "b"] {
         fs::create_dir_all(folder.join(class)).unwrap();
     }
-    fails(&folder, &["own_images-empty/a", "at least 2 png or jpeg images", "got 0"]);
+    fails(
+        &folder,
+        &["own_images-empty/a", "at least 2 png, jpeg, webp, bmp, gif or tiff images", "got 0"],
+    );
     for class in ["a", "b"] {
         (0..10).for_each(|i| write_image(&folder.join(class), class, i));
     }

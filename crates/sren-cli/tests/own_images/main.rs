@@ -4,6 +4,7 @@ mod architectures;
 mod broken_run;
 mod invalid;
 mod predict;
+mod real_files;
 mod resume;
 mod stl10;
 #[path = "../support/mod.rs"]

@@ -51,11 +51,15 @@ pub(crate) fn predicts(folder: &Path, run: &str) {
 
     for (name, bytes, says) in [
         ("empty.png", Vec::new(), "an empty file"),
-        ("text.jpg", b"hello".to_vec(), "a png or jpeg image"),
-        ("cut.png", fs::read(&good).unwrap()[..60].to_vec(), "a png or jpeg image"),
+        ("text.jpg", b"hello".to_vec(), "a png, jpeg, webp, bmp, gif or tiff image"),
+        (
+            "cut.png",
+            fs::read(&good).unwrap()[..60].to_vec(),
+            "a png, jpeg, webp, bmp, gif or tiff image",
+        ),
         ("zero.png", sized(&good, 0, 0), "zero.png"),
         ("huge.png", sized(&good, 1 << 30, 1 << 30), "huge.png"),
-        ("bomb.png", sized(&good, 16_000, 16_000), "at most 67108864 pixels, got 16000 x 16000"),
+        ("bomb.png", sized(&good, 16_000, 16_000), "bomb.png"),
     ] {
         let path = folder.join(name);
         fs::write(&path, bytes).unwrap();

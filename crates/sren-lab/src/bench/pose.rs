@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde::Serialize;
 use sren::models::Architecture;
 use sren::pose::Images;
-use sren::{Frames, Grid, PoseEstimatorConfig, Result};
+use sren::{Equivariance, Frames, Grid, PoseEstimatorConfig, Result};
 
 use super::layer::{BATCH, random};
 use super::timing::minimum_interleaved;
@@ -54,7 +54,8 @@ fn rows_of(repetitions: usize, threads: usize) -> Result<Vec<PoseRow>> {
 
         let (time, share) = if size == SIZES[0] {
             let device = Device::flex();
-            let network = Architecture::Resnet18.config(1, 10).init(&device)?;
+            let plain = Architecture::Resnet18.config_for(Equivariance::None, 1, 10);
+            let network = plain.init(&device)?;
             let frames = Frames::plain(BATCH);
             let data = TensorData::new(pixels.clone(), [BATCH, size, size, 1]);
             let batch = Tensor::<4>::from_data(data, &device);

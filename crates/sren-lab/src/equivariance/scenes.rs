@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use sren::equivariance::{Protocol, warped};
 use sren::models::NetworkConfig;
 use sren::{Image, Similarity};
-use sren_data::{CANVAS, Letterbox, Mnist, Split, find_images, in_channels, masked, read_image};
+use sren_data::{CANVAS, Letterbox, Mnist, Split, find_images, in_channels, masked, read_reduced};
 
 use crate::error::{LabError, Result};
 
@@ -71,11 +71,11 @@ impl Scenes {
         let name = folder.display().to_string();
         let files = find_images(folder)?;
         if files.is_empty() {
-            return Err(LabError::invalid(name, "png or jpeg images below it", "none"));
+            return Err(LabError::invalid(name, "images below it", "none"));
         }
         let count = count.min(files.len());
         let read = |i: usize| -> Result<Image> {
-            let image = read_image(&files[i * files.len() / count])?;
+            let image = read_reduced(&files[i * files.len() / count], side)?.image;
             let channels = image.channels().min(3);
             Ok(Letterbox { side, channels, mean_colour: true }.apply(&image)?)
         };

@@ -1,6 +1,6 @@
 //! Predictions for image files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorData};
@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use sren::models::Network;
 use sren::{Equivariance, Image, Similarity};
-use sren_data::read_image;
+use sren_data::{NamedImage, ReducedImage};
 
 use super::dominant_pose::DominantPose;
 use super::model::{Model, inference_device};
@@ -28,7 +28,7 @@ pub struct ClassProbability {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Prediction {
-    /// The image's file.
+    /// The image's name.
     pub image: String,
     /// The most probable class.
     #[serde(flatten)]
@@ -43,11 +43,12 @@ pub struct Prediction {
 /// A trained model that predicts.
 ///
 /// ```no_run
-/// use std::path::{Path, PathBuf};
+/// use std::path::Path;
+/// use sren_data::NamedImage;
 /// use sren_lab::inference::Predictor;
 ///
 /// let predictor = Predictor::open(Path::new("mnist-sren"))?;
-/// for prediction in predictor.predict(&[PathBuf::from("seven.png")], 3)? {
+/// for prediction in predictor.predict(&NamedImage::parse("seven.png")?, 3)? {
 ///     println!("{}", prediction?.best.class);
 /// }
 /// # Ok::<(), sren_lab::LabError>(())
@@ -67,36 +68,36 @@ impl Predictor {
         Ok(Self { network, classes, preprocessing })
     }
 
-    /// The prediction for each of `files`, with the `top` most probable classes. A file that cannot
-    /// be read is an error of its own.
-    pub fn predict(&self, files: &[PathBuf], top: usize) -> Result<Vec<Result<Prediction>>> {
-        let read = |file: &PathBuf| -> Result<(Image, f64)> {
-            let image = read_image(file)?;
-            let longer = image.height().max(image.width()) as f64;
-            let input = self.preprocessing.apply(&image, &Similarity::IDENTITY).map_err(|e| {
-                LabError::invalid(file.display().to_string(), "an image", e.to_string())
-            })?;
-            Ok((input, longer / self.preprocessing.letterbox.side as f64))
+    /// The prediction for each image, with the `top` most probable classes. An image that cannot be
+    /// read is an error of its own.
+    pub fn predict(&self, named: &[NamedImage], top: usize) -> Result<Vec<Result<Prediction>>> {
+        let read = |image: &NamedImage| -> Result<(Image, f64)> {
+            let (name, side) = (image.to_string(), self.preprocessing.letterbox.side);
+            let ReducedImage { image, factor, .. } = image.read(side)?;
+            let longer = factor * image.height().max(image.width()) as f64;
+            let input = self.preprocessing.apply(&image, &Similarity::IDENTITY);
+            let input = input.map_err(|e| LabError::invalid(name, "an image", e.to_string()))?;
+            Ok((input, longer / side as f64))
         };
-        let images: Vec<Result<(Image, f64)>> = files.par_iter().map(read).collect();
+        let images: Vec<Result<(Image, f64)>> = named.par_iter().map(read).collect();
         let readable: Vec<&Image> = images.iter().flatten().map(|(image, _)| image).collect();
         let mut found = if readable.is_empty() {
             Vec::new().into_iter()
         } else {
             self.predict_batch(&readable, top)?.into_iter()
         };
-        let answer = |(image, file): (Result<(Image, f64)>, &PathBuf)| {
+        let answer = |(image, name): (Result<(Image, f64)>, &NamedImage)| {
             let (_, pixel) = image?;
             let missing = || LabError::invalid("prediction", "one for each image", "fewer");
             let (top, pose) = found.next().ok_or_else(missing)?;
             Ok(Prediction {
-                image: file.display().to_string(),
+                image: name.to_string(),
                 best: top.first().cloned().ok_or_else(missing)?,
                 top,
                 pose: pose.map(|p| DominantPose { scale_px: p.scale_px * pixel, ..p }),
             })
         };
-        Ok(images.into_iter().zip(files).map(answer).collect())
+        Ok(images.into_iter().zip(named).map(answer).collect())
     }
 
     fn predict_batch(

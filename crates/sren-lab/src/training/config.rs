@@ -37,11 +37,11 @@ pub enum Preset {
     Default,
     /// The wide network on images rotated and scaled slightly: SREN+, some ninety CPU-minutes.
     Plus,
-    /// The paper's own: ResNet-18, 200 epochs.
+    /// The paper's ResNet-18, some 150 CPU-minutes.
     Paper,
     /// Photographs, some thousands of them.
     Photos,
-    /// The paper's own for STL-10: ResNet-16, 1000 epochs.
+    /// The paper's ResNet-16, for photographs of 96 pixels.
     Stl10,
 }
 

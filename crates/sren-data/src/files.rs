@@ -38,8 +38,16 @@ const ENOUGH: usize = 2;
 pub struct ReducedImage {
     /// One channel for grey, three for colour, values 0..1.
     pub image: Image,
-    /// Pixels of the file along one pixel of the image, at least 1.
-    pub factor: f64,
+    /// Height and width of the file.
+    pub size: [usize; 2],
+}
+
+impl ReducedImage {
+    /// Pixels of the file along one pixel of the image.
+    pub fn factor(&self) -> f64 {
+        let longer = self.image.height().max(self.image.width()).max(1);
+        self.size[0].max(self.size[1]) as f64 / longer as f64
+    }
 }
 
 /// Reads an image file: one channel for grey, three for colour, values 0..1. Transparent parts
@@ -74,24 +82,17 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>> {
 
 /// Decodes the content of an image file. `name` is used in errors.
 pub fn decode_image(name: &str, bytes: &[u8]) -> Result<Image> {
-    as_image(name, decode(name, bytes, None)?)
+    as_image(name, decode(name, bytes, None)?.0)
 }
 
 /// Decodes the content of an image file that is needed `side` pixels large, as [`read_reduced`].
 pub fn decode_reduced(name: &str, bytes: &[u8], side: usize) -> Result<ReducedImage> {
-    let Decoded { picture, longer } = decode(name, bytes, Some(side.max(1)))?;
-    let image = as_image(name, Decoded { picture, longer })?;
-    let factor = longer as f64 / image.height().max(image.width()).max(1) as f64;
-    Ok(ReducedImage { image, factor })
+    let (picture, size) = decode(name, bytes, Some(side.max(1)))?;
+    Ok(ReducedImage { image: as_image(name, picture)?, size })
 }
 
-/// An upright picture, and the longer side of its file.
-struct Decoded {
-    picture: DynamicImage,
-    longer: usize,
-}
-
-fn decode(name: &str, bytes: &[u8], side: Option<usize>) -> Result<Decoded> {
+/// The picture, upright, and height and width of its file.
+fn decode(name: &str, bytes: &[u8], side: Option<usize>) -> Result<(DynamicImage, [usize; 2])> {
     let fail = |e: &dyn std::fmt::Display| {
         let got = if bytes.is_empty() { "an empty file".into() } else { e.to_string() };
         DataError::format(name, format!("a {FORMATS} image"), got)
@@ -130,14 +131,22 @@ fn decode(name: &str, bytes: &[u8], side: Option<usize>) -> Result<Decoded> {
         picture = picture.thumbnail(wanted, wanted);
     }
     picture.apply_orientation(orientation);
-    Ok(Decoded { picture, longer })
+    let size = [height, width].map(|side| side as usize);
+    let on_its_side = matches!(
+        orientation,
+        Orientation::Rotate90
+            | Orientation::Rotate270
+            | Orientation::Rotate90FlipH
+            | Orientation::Rotate270FlipH
+    );
+    Ok((picture, if on_its_side { [size[1], size[0]] } else { size }))
 }
 
 fn longer_side(picture: &DynamicImage) -> usize {
     picture.width().max(picture.height()) as usize
 }
 
-fn as_image(name: &str, Decoded { picture, .. }: Decoded) -> Result<Image> {
+fn as_image(name: &str, picture: DynamicImage) -> Result<Image> {
     let (height, width) = (picture.height() as usize, picture.width() as usize);
     let (channels, data) = values(picture);
     Image::new(height, width, channels, data)
@@ -267,8 +276,10 @@ mod tests {
             (6, (24, 10), [20, 5]),
             (8, (24, 10), [3, 5]),
         ] {
-            let image = decode_image("x", &photograph(orientation)).unwrap();
+            let ReducedImage { image, size: file } =
+                decode_reduced("x", &photograph(orientation), 64).unwrap();
             assert_eq!((image.height(), image.width()), size, "{orientation}");
+            assert_eq!(file, [size.0, size.1], "{orientation}");
             let [y, x] = bright;
             assert!(image.data()[(y * size.1 + x) * 3] > 0.7, "{orientation}");
             let opposite = (size.0 - 1 - y) * size.1 + size.1 - 1 - x;
@@ -283,13 +294,15 @@ mod tests {
             let mut bytes = Cursor::new(Vec::new());
             large.write_to(&mut bytes, format).unwrap();
             let bytes = bytes.into_inner();
-            let ReducedImage { image, factor } = decode_reduced("x", &bytes, 64).unwrap();
+            let reduced = decode_reduced("x", &bytes, 64).unwrap();
+            let (image, factor) = (&reduced.image, reduced.factor());
             assert!((128..=300).contains(&image.width()), "{format:?}: {}", image.width());
             assert!((factor * image.width() as f64 - 1200.0).abs() < 1e-6, "{factor}");
+            assert_eq!(reduced.size, [900, 1200]);
             let middle = image.data()[3 * (image.height() / 2 * image.width() + image.width() / 2)];
             assert!((middle - 120.0 / 255.0).abs() < 0.02, "{middle}");
             let whole = decode_reduced("x", &bytes, 600).unwrap();
-            assert_eq!((whole.image.width(), whole.factor), (1200, 1.0));
+            assert_eq!((whole.image.width(), whole.factor()), (1200, 1.0));
         }
     }
 

@@ -59,7 +59,9 @@ impl NamedImage {
     pub fn read(&self, side: usize) -> Result<ReducedImage> {
         match self {
             Self::File(path) => read_reduced(path, side),
-            Self::Digit(index) => Ok(ReducedImage { image: digit(*index)?, factor: 1.0 }),
+            Self::Digit(index) => {
+                Ok(ReducedImage { image: digit(*index)?, size: [Mnist::SIDE; 2] })
+            }
         }
     }
 }

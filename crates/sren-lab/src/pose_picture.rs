@@ -19,7 +19,7 @@ const SMALL_TO_LARGE: [Colour; 3] = [[0.15, 0.85, 1.0], [1.0, 0.85, 0.1], [1.0, 
 pub struct PosePicture {
     image: Image,
     field: PoseField,
-    factor: f64,
+    size: [usize; 2],
 }
 
 /// 10th, 50th and 90th percentile of a set of values.
@@ -92,12 +92,13 @@ impl PosePicture {
         let stride = height.max(width).div_ceil(arrows).max(2);
         let grid = Grid::pixels(height, width).cell_centred(stride)?;
         let field = estimator.field(&images, &grid)?;
-        Ok(Self { image, field, factor: 1.0 })
+        Ok(Self { image, field, size: [height, width] })
     }
 
-    /// The same for an image that was reduced by `factor`: figures are in pixels of the original.
-    pub fn with_factor(self, factor: f64) -> Self {
-        Self { factor, ..self }
+    /// The same for an image that was reduced from this height and width: figures are in pixels of
+    /// the original.
+    pub fn reduced_from(self, size: [usize; 2]) -> Self {
+        Self { size, ..self }
     }
 
     /// The image with an arrow at every position: its direction is the angle (towards the brighter
@@ -130,10 +131,13 @@ impl PosePicture {
 
     /// The figures of the field.
     pub fn figures(&self) -> PoseFigures {
+        let [height, width] = self.size;
+        let [y_factor, x_factor] =
+            [height as f64 / self.image.height() as f64, width as f64 / self.image.width() as f64];
         let original = |pose: PosedPoint| PosedPoint {
-            x: self.factor * (pose.x + 0.5) - 0.5,
-            y: self.factor * (pose.y + 0.5) - 0.5,
-            scale: self.factor as f32 * pose.scale,
+            x: x_factor * (pose.x + 0.5) - 0.5,
+            y: y_factor * (pose.y + 0.5) - 0.5,
+            scale: (x_factor * y_factor).sqrt() as f32 * pose.scale,
             ..pose
         };
         let poses: Vec<PosedPoint> = self.poses().into_iter().map(original).collect();
@@ -146,9 +150,9 @@ impl PosePicture {
         }
         let grid = self.field.grid();
         PoseFigures {
-            height: (self.factor * self.image.height() as f64).round() as usize,
-            width: (self.factor * self.image.width() as f64).round() as usize,
-            step: self.factor * grid.step,
+            height,
+            width,
+            step: (x_factor * y_factor).sqrt() * grid.step,
             positions: grid.len(),
             share: poses.len() as f64 / grid.len() as f64,
             scale: Spread::of(poses.iter().map(|pose| pose.scale).collect()),

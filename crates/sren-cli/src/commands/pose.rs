@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use sren::PoseEstimatorConfig;
-use sren_data::{NamedImage, ReducedImage, resize};
+use sren_data::{CANVAS, NamedImage, ReducedImage, resize};
 use sren_lab::{PoseFigures, PosePicture, atomic_write};
 
 use crate::Failure;
@@ -50,10 +50,10 @@ impl Pose {
                 format!("{name}: expected another file for the picture, got the image").into()
             );
         }
-        let ReducedImage { image, factor, .. } = load(&self.image, self.size.into())?;
+        let ReducedImage { image, size, .. } = load(&self.image, self.size.into())?;
         let picture = PosePicture::new(&estimator, image)
             .map_err(|e| format!("{}: {e}", self.image))?
-            .with_factor(factor);
+            .reduced_from(size);
         if let Some(path) = output {
             atomic_write(path, &picture.png()?)?;
         }
@@ -89,7 +89,8 @@ pub(super) fn load(name: &str, size: usize) -> Result<ReducedImage, Failure> {
     };
     let mut read = named.read(size)?;
     if let NamedImage::Digit(_) = named {
-        read.image = read.image.padded(2 * read.image.height(), 2 * read.image.width())?;
+        read.image = read.image.padded(CANVAS, CANVAS)?;
+        read.size = [CANVAS; 2];
         return Ok(read);
     }
     let longer = read.image.height().max(read.image.width());
@@ -97,7 +98,6 @@ pub(super) fn load(name: &str, size: usize) -> Result<ReducedImage, Failure> {
         let part = size as f64 / longer as f64;
         let side = |side: usize| ((side as f64 * part).round() as usize).max(1);
         read.image = resize(&read.image, side(read.image.height()), side(read.image.width()))?;
-        read.factor /= part;
     }
     Ok(read)
 }

@@ -144,7 +144,7 @@ mod tests {
             ("--json", "no option --json"),
             ("eval --helt-out", "--helt-out"),
             ("eval -x", "-x"),
-            ("eval one two", "two"),
+            ("eval one two three", "three"),
             ("eval --sets r,q", "q"),
             ("eval --json=yes", "json"),
             ("train --preset fast", "fast"),

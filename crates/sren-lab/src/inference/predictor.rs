@@ -73,8 +73,8 @@ impl Predictor {
     pub fn predict(&self, named: &[NamedImage], top: usize) -> Result<Vec<Result<Prediction>>> {
         let read = |image: &NamedImage| -> Result<(Image, f64)> {
             let (name, side) = (image.to_string(), self.preprocessing.letterbox.side);
-            let ReducedImage { image, factor, .. } = image.read(side)?;
-            let longer = factor * image.height().max(image.width()) as f64;
+            let ReducedImage { image, size: [height, width], .. } = image.read(side)?;
+            let longer = height.max(width) as f64;
             let input = self.preprocessing.apply(&image, &Similarity::IDENTITY);
             let input = input.map_err(|e| LabError::invalid(name, "an image", e.to_string()))?;
             Ok((input, longer / side as f64))

@@ -91,11 +91,14 @@ impl Region<'_> {
         (x - cx).hypot(y - cy)
     }
 
-    /// The radius within which there is at least one position.
+    /// The radius within which there is at least one position, if the grid has one near the centre.
     fn reach(&self) -> f64 {
         let nearest = (0..self.grid.len()).map(|at| self.distance(at)).fold(f64::MAX, f64::min);
-        // Positions as far away as the nearest, but for rounding, count as well.
-        self.radius.max(nearest * (1.0 + ON_GRID))
+        match nearest <= self.grid.step {
+            // Positions as far away as the nearest, but for rounding, count as well.
+            true => self.radius.max(nearest * (1.0 + ON_GRID)),
+            false => self.radius,
+        }
     }
 }
 

@@ -185,8 +185,8 @@ impl TapTable {
                 ));
             }
             // The cells that have the position as a corner.
-            let left = usize::from(position % width > 0);
-            let above = if position / width % height > 0 { width } else { 0 };
+            let left = (position % width).min(1);
+            let above = (position / width % height).min(1) * width;
             for cell in [position, position - left, position - above, position - above - left] {
                 occupied[cell] = 1;
             }

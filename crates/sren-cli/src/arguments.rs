@@ -21,5 +21,7 @@ impl Threads {
     }
 }
 
-/// The test images of MNIST, and most images of a test set.
-pub(crate) const MAX_TEST_IMAGES: i64 = 10_000;
+/// A number of images, at least 1.
+pub(crate) fn image_count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or("expected a whole number, at least 1".into())
+}

@@ -33,6 +33,9 @@ fn keep_memory() {
 #[derive(Debug, Parser)]
 #[command(name = "sren", version, arg_required_else_help = true)]
 struct Arguments {
+    /// Print results and errors only: no progress, no notes
+    #[arg(long, short, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -49,6 +52,8 @@ enum Command {
     Stability(commands::stability::Stability),
     Visualize(commands::visualize::Visualize),
     Bench(commands::bench::Bench),
+    Completions(commands::completions::Completions),
+    Man(commands::man::Man),
 }
 
 /// Why a command failed: one line for the user.
@@ -61,8 +66,12 @@ fn wrong_usage(kind: ErrorKind, message: &str) -> ! {
 
 fn main() -> ExitCode {
     keep_memory();
-    let command = Arguments::parse().command;
-    progress::install();
+    let Arguments { quiet, command } = Arguments::parse();
+    if quiet {
+        output::be_quiet();
+    } else {
+        progress::install();
+    }
     let result = match command {
         Command::Predict(command) => return exit_code(command.run()),
         Command::Train(command) => return exit_code(command.run()),
@@ -74,6 +83,8 @@ fn main() -> ExitCode {
         Command::Stability(command) => command.run(),
         Command::Visualize(command) => command.run(),
         Command::Bench(command) => command.run(),
+        Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
 }
@@ -88,7 +99,7 @@ fn exit_code(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            output::error(&failure);
             ExitCode::FAILURE
         }
     }

@@ -1,11 +1,38 @@
-//! Standard output: results only.
+//! Standard output: results only. Standard error: notes, unless they are not wanted.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
 use crate::Failure;
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on only errors go to standard error.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether only errors go to standard error.
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// A note on standard error.
+pub(crate) fn note(text: &str) {
+    if !is_quiet() {
+        eprintln!("{text}");
+    }
+}
+
+/// An error on standard error, in one line.
+pub(crate) fn error(text: &dyn std::fmt::Display) {
+    let text = text.to_string();
+    let words: Vec<&str> = text.lines().map(str::trim).collect();
+    eprintln!("error: {}", words.join(" "));
+}
 
 /// Prints a text. A closed pipe is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {

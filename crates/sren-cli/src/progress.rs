@@ -8,10 +8,13 @@ use sren_lab::progress::{Observer, set_observer};
 use sren_lab::training::{Event, Outcome, Trainer};
 use sren_lab::{LabError, end_on_interrupt, interrupt_flag};
 
+use crate::output::{is_quiet, note};
+
 /// Between two lines where standard error is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
-/// How a task is shown, and how a step of training is, whose message holds everything.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+/// How a task is shown, one of unknown length, and a step of training, whose message holds everything.
 const TASK: &str = "[{bar:20}] {msg}  {pos}/{len}  {eta} left";
+const COUNT: &str = "{msg}  {pos}";
 const TRAINING: &str = "[{bar:20}] {msg}";
 
 static SHOWN: Mutex<Shown> = Mutex::new(Shown { bar: None, line: None });
@@ -33,6 +36,10 @@ pub(crate) fn install() {
 
 impl Observer for Display {
     fn update(&self, task: &str, done: usize, total: usize) {
+        if total == 0 {
+            let line = |_: &ProgressBar| format!("{task}: {done}");
+            return show(task, COUNT, task, [done, 0], line);
+        }
         show(task, TASK, task, [done, total], |bar| {
             let left = bar.elapsed().as_secs_f64() * (total - done) as f64 / done.max(1) as f64;
             format!("{task}: {done}/{total}, {} left", clock(left))
@@ -62,14 +69,14 @@ pub(crate) fn train(run: &mut Trainer) -> Result<Outcome, LabError> {
         }
         Event::Epoch(metrics) => {
             clear();
-            eprintln!(
+            note(&format!(
                 "epoch {}: loss {:.4}  accuracy {:.2} %  validation {:.2} %  {:.0} images/s",
                 metrics.epoch,
                 metrics.loss,
                 metrics.accuracy,
                 metrics.validation_accuracy,
                 metrics.images_per_second,
-            );
+            ));
         }
     });
     end_on_interrupt();
@@ -86,6 +93,9 @@ fn show(
     line: impl FnOnce(&ProgressBar) -> String,
 ) {
     let Ok(mut shown) = SHOWN.lock() else { return };
+    if is_quiet() {
+        return;
+    }
     if shown.bar.as_ref().is_none_or(|(name, _)| name != task) {
         if let Some((_, bar)) = shown.bar.take() {
             bar.finish_and_clear();
@@ -100,7 +110,7 @@ fn show(
         let printed = printed.get_or_insert_with(Instant::now);
         if printed.elapsed() >= LINE_EVERY {
             *printed = Instant::now();
-            eprintln!("{}", line(bar));
+            note(&line(bar));
         }
         return;
     }
@@ -136,7 +146,7 @@ mod tests {
 
     #[test]
     fn templates_are_valid() {
-        for template in [TASK, TRAINING] {
+        for template in [TASK, COUNT, TRAINING] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

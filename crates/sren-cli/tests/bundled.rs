@@ -27,7 +27,7 @@ fn it_has_the_published_accuracy_on_a_sample_of_the_test_sets() {
 
 #[test]
 fn every_command_finds_it() {
-    assert!(sren(&["info"]).contains("438162 parameters"));
+    assert!(sren(&["info"]).contains("438,162 parameters"));
     assert!(sren(&["eval", "mnist-sren", "--images", "20", "--sets", "r"]).contains("20"));
     assert!(sren(&["stability", "--images", "10", "--json"]).contains("mnist-sren"));
 }

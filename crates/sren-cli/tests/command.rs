@@ -19,7 +19,7 @@ fn pose_draws_a_bundled_digit() {
         (share * figures["positions"].as_f64().unwrap()).round() as usize
     );
     let drawn = image::open(&picture).unwrap().to_rgb8();
-    assert!(drawn.width() >= 900 && drawn.width() == drawn.height());
+    assert!(drawn.width() >= 900 && drawn.height() > drawn.width());
     // Arrows are coloured, the digit is grey.
     let coloured =
         drawn.pixels().filter(|p| p.0.iter().max().unwrap() - p.0.iter().min().unwrap() > 80);
@@ -153,4 +153,33 @@ fn poses_are_measured_on_a_folder_of_photographs() {
     assert!(natural["ok"].as_f64().unwrap() > 0.8, "{natural}");
     assert_eq!(report, json(&sren(&arguments)), "same seed, same figures");
     assert_fails(&["equivariance", "--pose", "--data", "no/such/folder"], &["no/such/folder"]);
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = support::succeeds(&sren(&["completions", shell]));
+        for word in ["equivariance", "visualize", "freeze-backbone"] {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+    }
+    assert_eq!(sren(&["completions", "tcsh"]).status.code(), Some(2));
+    let pages = folder("man");
+    support::succeeds(&sren(&["man", "-o", pages.to_str().unwrap()]));
+    let page = std::fs::read_to_string(pages.join("sren-train.1")).unwrap();
+    assert!(page.contains("freeze") && page.contains(".TH"), "{page}");
+    assert!(pages.join("sren.1").exists());
+}
+
+#[test]
+fn quiet_commands_print_results_only() {
+    let quiet = sren(&["--quiet", "predict", "mnist-sren", "mnist:0"]);
+    assert_eq!(support::said(&quiet), "");
+    let loud = sren(&["predict", "mnist-sren", "mnist:0"]);
+    assert_eq!(quiet.stdout, loud.stdout);
+    assert!(support::said(&loud).contains("1 images in"));
+    let failed = sren(&["predict", "-q", "mnist-sren", "none.png"]);
+    let said = support::said(&failed);
+    assert_eq!((failed.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.starts_with("error: none.png: "), "{said}");
 }

@@ -75,7 +75,7 @@ fn a_tiny_run_learns_and_is_accurate_on_rotated_digits_and_broken_runs_are_error
     // A rotation by 90 degrees only permutes pixels.
     assert!((accuracy(&quarter, "angle -90 scale 1") - upright).abs() < 1.0, "{quarter}");
     let info = succeeds(&sren(&["info", run]));
-    assert!(info.contains("81514 parameters") && info.contains("2 of 2 epochs"), "{info}");
+    assert!(info.contains("81,514 parameters") && info.contains("2 of 2 epochs"), "{info}");
 
     // The folder holds a run.
     assert_fails(&tiny(run), &["learns", "expected a folder without a run"]);
@@ -89,7 +89,7 @@ fn a_tiny_run_learns_and_is_accurate_on_rotated_digits_and_broken_runs_are_error
     let last = flipped.len() - 3;
     flipped[last] ^= 1;
     fs::write(&state, &flipped).unwrap();
-    assert_fails(&resume, &["state.safetensors", "do not fit their checksum"]);
+    assert_fails(&resume, &["state.safetensors", "content of the checksum"]);
     assert_eq!(fs::read(&state).unwrap(), flipped);
     let model = path.join("model.safetensors");
     let bytes = fs::read(&model).unwrap();
@@ -144,7 +144,7 @@ fn wrong_usage_is_code_2_and_invalid_configurations_are_errors() {
         &["train", "--preset", "slow"][..],
         &["train", "--model", "resnet"],
         &["train", "--arch", "resnet17"],
-        &["train", "--resume", "x", "--epochs", "3"],
+        &["train", "--resume", "x", "--batch", "3"],
         &["eval", "x", "--sets", "q"],
         &["eval", "x", "--sets", "r", "--angle", "3"],
         &["info", "a", "b"],

@@ -21,7 +21,7 @@ const MAX_FULL_PIXELS: u64 = 1 << 26;
 /// Most memory that a decoder may take.
 const MAX_BYTES: u64 = 400 << 20;
 /// Largest image file that is read.
-const MAX_FILE: u64 = 1 << 28;
+pub(crate) const MAX_FILE: u64 = 1 << 28;
 /// File name extensions of images, in lower case.
 const EXTENSIONS: [&str; 8] = ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff"];
 /// The formats, as errors name them.

@@ -1,7 +1,9 @@
 //! A folder of images in folders named by their class:
 //!
 //! ```text
-//! DIR/train/<class>/*.png, DIR/test/<class>/*.jpg     split already, or
+//! DIR/train/<class>/*.png, DIR/val/<class>/*.png, DIR/test/<class>/*.jpg     split already,
+//! DIR/train/<class>/*.png, DIR/test/<class>/*.jpg     without a validation set,
+//! DIR/train/<class>/*.png, DIR/val/<class>/*.jpg      val is the test set, or
 //! DIR/<class>/*.jpeg                                  a fifth of each class is drawn for testing
 //! ```
 //! A class's folder may have folders in it.
@@ -13,8 +15,9 @@ use sren_math::element_count;
 
 use crate::dataset::Dataset;
 use crate::error::{DataError, Result};
-use crate::files::{FORMATS, find_files, read_reduced};
+use crate::files::{FORMATS, MAX_FILE, decode_reduced, find_files, read_bounded};
 use crate::letterbox::Letterbox;
+use crate::manifest::{FileRecord, Manifest};
 use crate::mnist::Split;
 use crate::padding::Padding;
 use crate::random_stream::{FOLDER_STREAMS, generator, shuffle};
@@ -54,7 +57,10 @@ pub const IMAGE_BUDGET: usize = 2 << 30;
 pub struct ImageFolder {
     path: PathBuf,
     classes: Vec<String>,
+    /// Training images, then those of a validation set.
     train: Vec<(PathBuf, u32)>,
+    /// The last of them that are a validation set.
+    validation: usize,
     test: Vec<(PathBuf, u32)>,
     others: Vec<PathBuf>,
 }
@@ -69,11 +75,25 @@ pub struct Loaded {
     pub broken: Vec<DataError>,
     /// Files beside the images that are none by their names.
     pub others: Vec<PathBuf>,
+    /// How many of the images, the last ones, are a validation set.
+    pub validation: usize,
+    /// What was read; empty for bundled images.
+    pub manifest: Manifest,
+}
+
+impl Loaded {
+    /// The file of image number `index` below its folder; `None` if images have no files of their own.
+    pub fn file(&self, index: usize) -> Option<&str> {
+        let files = self.manifest.files();
+        let own = files.len() == self.images.len();
+        files.get(index).filter(|_| own).map(|file| file.name.as_str())
+    }
 }
 
 impl From<Dataset> for Loaded {
     fn from(images: Dataset) -> Self {
-        Self { images, broken: Vec::new(), others: Vec::new() }
+        let (broken, others) = (Vec::new(), Vec::new());
+        Self { images, broken, others, validation: 0, manifest: Manifest::default() }
     }
 }
 
@@ -81,37 +101,48 @@ impl ImageFolder {
     /// Lists the folder. `seed` draws the test images where the folder is not split. Returns an
     /// error if there are fewer than 2 classes or a class has no images.
     pub fn open(path: &Path, seed: u64) -> Result<Self> {
-        let [train, test] = ["train", "test"].map(|part| path.join(part));
         let mut folder = Self {
             path: path.to_path_buf(),
             classes: Vec::new(),
             train: Vec::new(),
+            validation: 0,
             test: Vec::new(),
             others: Vec::new(),
         };
+        let [train, val, test] = ["train", "val", "test"].map(|part| path.join(part));
         if !train.is_dir() {
             folder.split(seed)?;
             return Ok(folder);
         }
         folder.classes = class_names(&train)?;
-        let found = class_names(&test)?;
-        if found != folder.classes {
-            let differs = |name: &&String| !folder.classes.contains(name) || !found.contains(name);
-            let name = folder.classes.iter().chain(&found).find(differs);
-            let got = format!("{} in only one of them", name.map_or("?", String::as_str));
-            let expected = "the same classes in train and test";
-            return Err(DataError::format(path.display().to_string(), expected, got));
+        folder.train = folder.part(&train)?;
+        if val.is_dir() && test.is_dir() {
+            let validation = folder.part(&val)?;
+            folder.validation = validation.len();
+            folder.train.extend(validation);
         }
-        let Self { classes, others, train: training, test: tested, .. } = &mut folder;
-        for (label, class) in classes.iter().enumerate() {
-            let mut labelled = |part: &Path| -> Result<Vec<(PathBuf, u32)>> {
-                let files = images_of(&part.join(class), 1, others)?;
-                Ok(files.into_iter().map(|file| (file, label as u32)).collect())
-            };
-            training.extend(labelled(&train)?);
-            tested.extend(labelled(&test)?);
-        }
+        let tested = if val.is_dir() && !test.is_dir() { val } else { test };
+        folder.test = folder.part(&tested)?;
         Ok(folder)
+    }
+
+    /// The files of the folder `part`, which has the classes of the training images.
+    fn part(&mut self, part: &Path) -> Result<Vec<(PathBuf, u32)>> {
+        let found = class_names(part)?;
+        if found != self.classes {
+            let differs = |name: &&String| !self.classes.contains(name) || !found.contains(name);
+            let name = self.classes.iter().chain(&found).find(differs);
+            let got = format!("{} in only one of them", name.map_or("?", String::as_str));
+            let part = part.file_name().unwrap_or_default().to_string_lossy();
+            let expected = format!("the same classes in train and {part}");
+            return Err(DataError::format(self.path.display().to_string(), expected, got));
+        }
+        let mut files = Vec::new();
+        for (label, class) in found.iter().enumerate() {
+            let of_class = images_of(&part.join(class), 1, &mut self.others)?;
+            files.extend(of_class.into_iter().map(|file| (file, label as u32)));
+        }
+        Ok(files)
     }
 
     fn split(&mut self, seed: u64) -> Result<()> {
@@ -175,27 +206,38 @@ impl ImageFolder {
         };
         let cached = budget / bytes;
         let (mut pixels, mut labels, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-        let mut broken = Vec::new();
+        let (mut broken, mut manifest, mut validation) = (Vec::new(), Manifest::default(), 0);
+        let mut left = files.len();
+        let given = if split == Split::Train { self.validation } else { 0 };
         // One chunk at a time, so that few images are decoded and not cached.
         for files in files.chunks(512) {
-            let read = |(file, label): &(PathBuf, u32)| -> Result<(Vec<u8>, u32)> {
-                let fitted = letterbox.bytes(&read_reduced(file, side)?.image);
-                let name = || file.display().to_string();
-                Ok((fitted.map_err(|e| DataError::format(name(), e.expected, e.got))?, *label))
+            let read = |(file, _): &(PathBuf, u32)| -> Result<(Vec<u8>, FileRecord)> {
+                let name = file.display().to_string();
+                let content = read_bounded(file, MAX_FILE)?;
+                let image = decode_reduced(&name, &content, side)?.image;
+                let fitted = letterbox.bytes(&image);
+                let fitted = fitted.map_err(|e| DataError::format(name, e.expected, e.got))?;
+                Ok((
+                    fitted,
+                    FileRecord::new(file.strip_prefix(&self.path).unwrap_or(file), &content),
+                ))
             };
-            let images: Vec<Result<(Vec<u8>, u32)>> = files.par_iter().map(read).collect();
-            for (image, (file, _)) in images.into_iter().zip(files) {
+            let images: Vec<Result<_>> = files.par_iter().map(read).collect();
+            for (image, (file, label)) in images.into_iter().zip(files) {
                 match image {
-                    Ok((image, label)) => {
+                    Ok((image, record)) => {
                         if labels.len() < cached {
                             pixels.extend_from_slice(&image);
                         } else {
                             rest.push(file.clone());
                         }
-                        labels.push(label);
+                        labels.push(*label);
+                        manifest.push(record);
+                        validation += usize::from(left <= given);
                     }
                     Err(error) => broken.push(error),
                 }
+                left -= 1;
             }
             progress(files.len());
         }
@@ -212,6 +254,8 @@ impl ImageFolder {
             images: images.with_padding(Padding { canvas: [canvas; 2], circular_mask: true })?,
             broken,
             others: self.others.clone(),
+            validation,
+            manifest,
         })
     }
 }

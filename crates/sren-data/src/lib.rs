@@ -5,6 +5,7 @@
 //! |---|---|
 //! | read | [`Mnist`] (bundled), [`ImageFolder`], [`stl10`], [`read_image`]; [`Source`] names one of them |
 //! | prepare | [`Letterbox`] to one size, [`Padding`] onto a canvas |
+//! | check | [`Manifest`]: names, sizes and checksums of the files, to find what changed |
 //! | hold | [`Dataset`]: images of one size, labels, classes; bytes in memory, the rest in files |
 //! | split | [`Split`] into training and test, [`TrainingSplit`] into training and validation |
 //! | transform | [`TestSet`] and [`RandomTransform`] for tests, [`Augmentation`] and [`PhotoAugmentation`] for training |
@@ -39,6 +40,7 @@ mod idx;
 mod image_folder;
 mod jpeg;
 mod letterbox;
+mod manifest;
 mod mnist;
 mod named_image;
 mod padding;
@@ -61,6 +63,7 @@ pub use files::{
 pub use idx::Idx;
 pub use image_folder::{IMAGE_BUDGET, ImageFolder, Loaded};
 pub use letterbox::{Letterbox, in_channels};
+pub use manifest::{FileRecord, Manifest};
 pub use mnist::{Mnist, Split};
 pub use named_image::NamedImage;
 pub use padding::{Padding, masked};

@@ -23,6 +23,24 @@ impl Source {
     pub fn is_mnist(&self) -> bool {
         *self == Self::Mnist
     }
+
+    /// Whether its folder is there.
+    pub fn exists(&self) -> bool {
+        match self {
+            Self::Mnist => true,
+            Self::Stl10(folder) | Self::Folder(folder) => folder.exists(),
+        }
+    }
+
+    /// The same with the absolute path of its folder; itself where the current folder is unknown.
+    pub fn absolute(&self) -> Self {
+        let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or(folder.clone());
+        match self {
+            Self::Mnist => Self::Mnist,
+            Self::Stl10(folder) => Self::Stl10(absolute(folder)),
+            Self::Folder(folder) => Self::Folder(absolute(folder)),
+        }
+    }
 }
 
 impl From<String> for Source {

@@ -8,6 +8,8 @@ use rayon::prelude::*;
 use crate::dataset::Dataset;
 use crate::error::{DataError, Result};
 use crate::files::read_bounded;
+use crate::image_folder::Loaded;
+use crate::manifest::{FileRecord, Manifest};
 use crate::mnist::Split;
 use crate::padding::Padding;
 
@@ -21,19 +23,27 @@ const CLASSES: [&str; 10] =
     ["airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck"];
 
 /// The images of `split` below `folder`, on a square canvas with sides of `canvas` pixels.
-pub fn load_stl10(folder: &Path, split: Split, canvas: usize) -> Result<Dataset> {
+pub fn load_stl10(folder: &Path, split: Split, canvas: usize) -> Result<Loaded> {
     let part = match split {
         Split::Train => "train",
         Split::Test => "test",
     };
-    let path = |kind: &str| folder.join(format!("{part}_{kind}.bin"));
-    let (images, labels) = (path("X"), path("y"));
-    let pixels = parse_images(&images.display().to_string(), &read_bounded(&images, MAX_BYTES)?)?;
-    let labels = parse_labels(&labels.display().to_string(), &read_bounded(&labels, MAX_BYTES)?)?;
+    let mut manifest = Manifest::default();
+    let mut read = |kind: &str| -> Result<(String, Vec<u8>)> {
+        let file = format!("{part}_{kind}.bin");
+        let path = folder.join(&file);
+        let content = read_bounded(&path, MAX_BYTES)?;
+        manifest.push(FileRecord::new(Path::new(&file), &content));
+        Ok((path.display().to_string(), content))
+    };
+    let (images, labels) = (read("X")?, read("y")?);
+    let pixels = parse_images(&images.0, &images.1)?;
+    let labels = parse_labels(&labels.0, &labels.1)?;
     let classes = CLASSES.map(String::from).to_vec();
     let name = format!("stl10:{}", folder.display());
-    Dataset::new(name, classes, [SIDE, SIDE, 3], pixels, labels)?
-        .with_padding(Padding { canvas: [canvas; 2], circular_mask: true })
+    let images = Dataset::new(name, classes, [SIDE, SIDE, 3], pixels, labels)?
+        .with_padding(Padding { canvas: [canvas; 2], circular_mask: true })?;
+    Ok(Loaded { manifest, ..images.into() })
 }
 
 /// From column-major planes to row-major pixels, `[n, 96, 96, 3]`. `name` is used in errors.

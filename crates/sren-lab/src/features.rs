@@ -1,6 +1,8 @@
 //! The compensating view: features of transformed images, transformed back. Where they are
 //! equivariant they look the same in every column.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::{Tensor, TensorData};
 use sren::equivariance::{NamedFeatures, network_layers};
 use sren::models::{Network, NetworkConfig};
@@ -21,6 +23,7 @@ const CELL: usize = 144;
 const GAP: usize = 6;
 const LABEL: usize = 118;
 const HEAD: usize = 34;
+const FOOT: usize = 36;
 /// Height of a line of text, in pixels.
 const TEXT: f32 = 20.0;
 /// The middle part of the frame that features are shown of: the image, without its canvas,
@@ -29,6 +32,8 @@ const FEATURES: f64 = 0.62;
 const INPUTS: f64 = 0.8;
 /// Pixels between the positions of networks with independent positions.
 const FINE: usize = 2;
+/// and most of them along a side: features of all positions are in memory at once.
+const MOST_FINE: usize = 64;
 /// Arrows along a cell.
 const ARROWS: usize = 14;
 const PAPER: Colour = [0.07, 0.08, 0.1];
@@ -44,6 +49,8 @@ pub struct Shown<'a> {
     pub network: &'a Network,
     /// What it was made by.
     pub config: &'a NetworkConfig,
+    /// Where its weights come from, for the line below the picture.
+    pub weights: &'a str,
 }
 
 /// The picture (PNG): one column per transform; the inputs that `view` gives for it, of one size, the
@@ -59,20 +66,17 @@ pub fn feature_picture(
         .map(|(scale, degrees)| Similarity::new(*scale, degrees.to_radians(), [0.0; 2]))
         .collect::<Result<_, _>>()?;
     let views: Vec<Image> = transforms.iter().map(view).collect::<Result<_>>()?;
-    let maps: Vec<Vec<Vec<Map>>> = networks
-        .iter()
-        .map(|shown| {
-            let network = fine(shown)?;
-            views.iter().map(|view| maps_of(shown, &network, view)).collect()
-        })
-        .collect::<Result<_>>()?;
-    let layers = chosen(&maps, layers)?;
+    let layers = chosen(networks, &views, layers)?;
+    let maps: Vec<Vec<Vec<Map>>> =
+        networks.iter().map(|shown| shown_maps(shown, &views, &layers)).collect::<Result<_>>()?;
     let following =
         networks.iter().find(|shown| shown.network.equivariance() != Equivariance::None);
 
     let rows = 1 + usize::from(following.is_some()) + layers.len() * networks.len();
     let (width, height) = (LABEL + COLUMNS.len() * (CELL + GAP), HEAD + rows * (CELL + GAP));
-    let mut canvas = Canvas::blank(height, width, PAPER);
+    let mut canvas = Canvas::blank(height + FOOT, width, PAPER);
+    let caption = caption(networks);
+    lettering::write(&mut canvas, &caption, [10, height + 6], TEXT, SOFT);
     for (column, (scale, degrees)) in COLUMNS.iter().enumerate() {
         let name = match (*scale, *degrees) {
             (1.0, 0.0) => "original".into(),
@@ -103,24 +107,29 @@ pub fn feature_picture(
         }
         row += 1;
     }
-    for layer in layers {
+    for (layer, name) in layers.iter().enumerate() {
         for (shown, maps) in networks.iter().zip(&maps) {
-            let name = maps[0][layer].name.clone();
-            label(&mut canvas, row, [shown.title, &name]);
-            let palette = Palette::of(&maps[0][layer]);
+            label(&mut canvas, row, [shown.title, name]);
             for (column, (transform, maps)) in transforms.iter().zip(maps).enumerate() {
                 let full = transform.about(views[0].centre());
                 let size = [views[0].width() as f64, views[0].height() as f64];
                 canvas.fill(corner(row, column), CELL, |place| {
                     let part = middle(place, FEATURES);
                     let point = [part[0] * size[0] - 0.5, part[1] * size[1] - 0.5];
-                    palette.colour(full.apply(point), &maps[layer])
+                    maps[layer].colour(full.apply(point))
                 });
             }
             row += 1;
         }
     }
     canvas.png()
+}
+
+/// The line below the picture.
+fn caption(networks: &[Shown]) -> String {
+    let weights = networks.iter().map(|shown| format!("{}: {}", shown.title, shown.weights));
+    let weights: Vec<String> = weights.collect();
+    format!("Features are transformed back. {}.", weights.join("; "))
 }
 
 /// A place in the middle part of the frame.
@@ -138,19 +147,18 @@ fn label(canvas: &mut Canvas, row: usize, lines: [&str; 2]) {
     lettering::write(canvas, lines[1], [10, y + 22], TEXT, SOFT);
 }
 
-/// A feature map of one image, read.
+/// Three channels of a feature map of one image, as red, green and blue.
 struct Map {
-    name: String,
     grid: Grid,
-    channels: usize,
-    /// `[h, w, channels]`
-    values: Vec<f32>,
+    /// `[h, w]`
+    colours: Vec<Colour>,
 }
 
-/// The network on a finer grid, where its positions are independent of each other.
-fn fine(shown: &Shown) -> Result<Network> {
+/// The network on a finer grid, where its positions are independent of each other and not too many.
+fn fine(shown: &Shown, view: &Image) -> Result<Network> {
     let (_, stride, _) = shown.config.backbone.sampling();
-    let finer = match shown.config.backbone.has_independent_positions() {
+    let few = view.width().max(view.height()) <= MOST_FINE * FINE;
+    let finer = match shown.config.backbone.has_independent_positions() && few {
         true => shown.config.finer(stride / FINE),
         false => None,
     };
@@ -159,35 +167,59 @@ fn fine(shown: &Shown) -> Result<Network> {
     Ok(Weights::of(shown.network).apply(config.init(&inference_device())?)?)
 }
 
-fn maps_of(shown: &Shown, network: &Network, view: &Image) -> Result<Vec<Map>> {
+/// The maps of `layers` for each view. The colours are those of the first.
+fn shown_maps(shown: &Shown, views: &[Image], layers: &[String]) -> Result<Vec<Vec<Map>>> {
+    let mut palettes: Vec<Palette> = Vec::new();
+    let mut maps = Vec::new();
+    for view in views {
+        let network = fine(shown, view)?;
+        let mut found: BTreeMap<String, FeatureMap> =
+            features(shown, &network, view)?.into_iter().collect();
+        let mut of_view = Vec::new();
+        for (index, name) in layers.iter().enumerate() {
+            let Some(FeatureMap { values, grid }) = found.remove(name) else {
+                return Err(LabError::invalid("layer", name.as_str(), "a network without it"));
+            };
+            let [.., channels] = values.dims();
+            let values: Vec<f32> = values.into_data().iter::<f32>().collect();
+            if palettes.len() == index {
+                palettes.push(Palette::of(&values, channels));
+            }
+            let colour = |values: &[f32]| palettes[index].colour(values);
+            of_view
+                .push(Map { grid, colours: values.chunks_exact(channels).map(colour).collect() });
+        }
+        maps.push(of_view);
+    }
+    Ok(maps)
+}
+
+fn features(shown: &Shown, network: &Network, view: &Image) -> Result<Vec<NamedFeatures>> {
     let view = in_channels(view, shown.config.image_channels)?;
     let shape = [1, view.height(), view.width(), view.channels()];
     let data = TensorData::new(view.data().to_vec(), shape);
-    let layers = network_layers(network, Tensor::from_data(data, &inference_device()))?;
-    let read = |(name, FeatureMap { values, grid }): NamedFeatures| {
-        let [.., channels] = values.dims();
-        Map { name, grid, channels, values: values.into_data().iter::<f32>().collect() }
-    };
-    Ok(layers.into_iter().map(read).collect())
+    Ok(network_layers(network, Tensor::from_data(data, &inference_device()))?)
 }
 
-/// The numbers of the layers named, or of the first and the last.
-fn chosen(maps: &[Vec<Vec<Map>>], names: &[String]) -> Result<Vec<usize>> {
-    let known: Vec<&str> = maps
-        .first()
-        .and_then(|columns| columns.first())
-        .map_or(Vec::new(), |layers| layers.iter().map(|layer| layer.name.as_str()).collect());
+/// The layers named, or the first and the last.
+fn chosen(networks: &[Shown], views: &[Image], names: &[String]) -> Result<Vec<String>> {
+    let (Some(shown), Some(view)) = (networks.first(), views.first()) else {
+        return Ok(Vec::new());
+    };
+    let known = features(shown, shown.network, view)?.into_iter().map(|(name, _)| name);
+    let known: Vec<String> = known.collect();
     if names.is_empty() {
-        let mut ends = vec![0, known.len().saturating_sub(1)];
+        let mut ends = vec![known[0].clone(), known[known.len() - 1].clone()];
         ends.dedup();
         return Ok(ends);
     }
-    let find = |name: &String| {
-        known.iter().position(|layer| layer == name).ok_or_else(|| {
-            LabError::invalid("layer", format!("one of {}", known.join(", ")), name.as_str())
-        })
-    };
-    names.iter().map(find).collect()
+    match names.iter().find(|name| !known.contains(name)) {
+        None => Ok(names.to_vec()),
+        Some(name) => {
+            let expected = format!("one of {}", known.join(", "));
+            Err(LabError::invalid("layer", expected, name.as_str()))
+        }
+    }
 }
 
 /// A pixel of the middle of an image, its values brought to `range`.
@@ -201,15 +233,15 @@ fn pixel(image: &Image, place: [f64; 2], range: [f32; 2]) -> Colour {
     [0, 1, 2].map(|channel| range[0] + (range[1] - range[0]) * of(channel))
 }
 
-/// The three channels that vary most in the first column, as red, green and blue.
+/// The three channels that vary most, and the greatest value of each.
 struct Palette {
     channels: [usize; 3],
     greatest: [f32; 3],
 }
 
 impl Palette {
-    fn of(map: &Map) -> Self {
-        let (c, values) = (map.channels, &map.values);
+    /// That of `values`, `[h, w, channels]`.
+    fn of(values: &[f32], c: usize) -> Self {
         let mut spread: Vec<(f64, usize)> = (0..c)
             .map(|channel| {
                 let of = || values.iter().skip(channel).step_by(c).map(|v| f64::from(*v));
@@ -227,9 +259,16 @@ impl Palette {
         Self { channels, greatest }
     }
 
-    /// The features at an image point, bilinear.
-    fn colour(&self, [x, y]: [f64; 2], map: &Map) -> Colour {
-        let grid = &map.grid;
+    /// The colour of one position, not bounded.
+    fn colour(&self, values: &[f32]) -> Colour {
+        [0, 1, 2].map(|i| values[self.channels[i]] / self.greatest[i])
+    }
+}
+
+impl Map {
+    /// The colour at an image point, bilinear.
+    fn colour(&self, [x, y]: [f64; 2]) -> Colour {
+        let grid = &self.grid;
         let [u, v] = [(x - grid.origin[0]) / grid.step, (y - grid.origin[1]) / grid.step];
         let (left, top) = (u.floor(), v.floor());
         let mut sum = [0.0f32; 3];
@@ -241,13 +280,10 @@ impl Palette {
                 && row < grid.height as f64;
             if inside {
                 let weight = (1.0 - (u - column).abs()) * (1.0 - (v - row).abs());
-                let at = row as usize * grid.width + column as usize;
-                for (sum, channel) in sum.iter_mut().zip(self.channels) {
-                    *sum += weight as f32 * map.values[at * map.channels + channel];
-                }
+                let colour = self.colours[row as usize * grid.width + column as usize];
+                sum.iter_mut().zip(colour).for_each(|(sum, c)| *sum += weight as f32 * c);
             }
         }
-        let shade = |i: usize| (sum[i] / self.greatest[i]).clamp(0.0, 1.0).powf(0.8);
-        [shade(0), shade(1), shade(2)]
+        sum.map(|value| value.clamp(0.0, 1.0).powf(0.8))
     }
 }

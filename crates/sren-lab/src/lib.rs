@@ -16,6 +16,7 @@ mod confusion;
 mod error;
 mod evaluation;
 mod features;
+mod grouped;
 mod interrupt;
 mod lemma;
 mod lettering;
@@ -33,6 +34,7 @@ pub use evaluation::{
     Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, spread,
 };
 pub use features::{Shown, feature_picture};
+pub use grouped::grouped;
 pub use interrupt::{end_on_interrupt, interrupt_code, interrupt_flag};
 pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use paper::paper_row;

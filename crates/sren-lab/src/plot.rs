@@ -1,4 +1,5 @@
-//! Line charts as SVG, in the reader's light or dark colour scheme.
+//! Line charts as SVG, in the reader's light or dark colour scheme. A chart of many lines becomes
+//! small multiples: a panel for each solid line with its dashed one, on common axes.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -10,6 +11,15 @@ const AREA: [f64; 4] = [48.0, 66.0, 446.0, 254.0];
 const LEGEND: f64 = 38.0;
 const LEGEND_LINE: f64 = 15.0;
 const LEGEND_LINES: f64 = 2.0;
+/// Most solid lines of one chart: more become panels,
+const MOST_LINES: usize = 4;
+/// two beside each other, with so much room for each.
+const PANEL: [f64; 2] = [230.0, 132.0];
+/// Left, top, right and bottom of the area of a panel.
+const PANEL_AREA: [f64; 4] = [40.0, 24.0, 222.0, 110.0];
+/// Room above the panels for the title, and below them.
+const PANEL_HEAD: f64 = 30.0;
+const PANEL_FOOT: f64 = 24.0;
 /// About how wide a letter of a legend is.
 const LETTER: f64 = 7.2;
 /// Colours that differ for most eyes, on light and on dark.
@@ -64,21 +74,11 @@ impl LineChart {
     /// The chart, with its own style and background if it stands `alone`. Elements are closed, as
     /// XML wants it.
     pub(crate) fn draw(&self, alone: bool) -> Markup {
-        let legend = self.legend();
-        // A longer legend moves the rest down.
-        let last = legend.last().map_or(LEGEND, |place| place[1]);
-        let down = (last - LEGEND - (LEGEND_LINES - 1.0) * LEGEND_LINE).max(0.0);
-        let [width, height] = [SIZE[0], SIZE[1] + down];
-        let [left, top, right, bottom] = [AREA[0], AREA[1] + down, AREA[2], AREA[3] + down];
-        let x_axis = Axis::linear(self.values(0), left, right);
-        let y_axis = match self.log_y {
-            true => Axis::logarithmic(self.values(1), bottom, top),
-            false => {
-                let values = self.y_range.map_or_else(|| self.values(1), |range| range.to_vec());
-                Axis::linear(values, bottom, top)
-            }
+        let (size, content) = match self.series.iter().filter(|line| !line.dashed).count() {
+            0..=MOST_LINES => self.one_chart(),
+            panels => self.panels(panels),
         };
-        let view = format!("0 0 {width} {height}");
+        let view = format!("0 0 {} {}", size[0], size[1]);
         html! {
             svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox=(view) role="img"
                 aria-label=(self.title) {
@@ -86,23 +86,87 @@ impl LineChart {
                     style { (PreEscaped(CHART_STYLE)) }
                     rect width="100%" height="100%" fill="var(--paper)" {}
                 }
-                text class="title" x=(left) y="20" { (self.title) }
-                @for (value, label) in &y_axis.ticks {
-                    @let y = y_axis.place(*value);
-                    line class="grid" x1=(left) x2=(right) y1=(tenth(y)) y2=(tenth(y)) {}
-                    text x=(tenth(left - 6.0)) y=(tenth(y + 4.0)) text-anchor="end" { (label) }
-                }
-                @for (value, label) in &x_axis.ticks {
-                    @let x = tenth(x_axis.place(*value));
-                    line class="grid" x1=(x) x2=(x) y1=(bottom) y2=(tenth(bottom + 4.0)) {}
-                    text x=(x) y=(tenth(bottom + 18.0)) text-anchor="middle" { (label) }
-                }
-                text x=(tenth(0.5 * (left + right))) y=(tenth(bottom + 38.0))
-                    text-anchor="middle" { (self.x_label) }
-                text x=(right) y="20" text-anchor="end" { (self.y_label) }
-                (self.lines(&x_axis, &y_axis, &legend))
+                (content)
             }
         }
+    }
+
+    /// All lines in one chart: its size and content.
+    fn one_chart(&self) -> ([f64; 2], Markup) {
+        let legend = self.legend();
+        // A longer legend moves the rest down.
+        let last = legend.last().map_or(LEGEND, |place| place[1]);
+        let down = (last - LEGEND - (LEGEND_LINES - 1.0) * LEGEND_LINE).max(0.0);
+        let area @ [left, _, right, bottom] = [AREA[0], AREA[1] + down, AREA[2], AREA[3] + down];
+        let axes @ [x_axis, y_axis] = &self.axes(area);
+        let lines = self.series.iter().zip(&legend).enumerate();
+        let content = html! {
+            text class="title" x=(left) y="20" { (self.title) }
+            (grid(axes, area, 1))
+            text x=(tenth(0.5 * (left + right))) y=(tenth(bottom + 38.0))
+                text-anchor="middle" { (self.x_label) }
+            text x=(right) y="20" text-anchor="end" { (self.y_label) }
+            @for (index, (series, [x, y])) in lines {
+                @let (colour, dash) = (self.colour(index), dash(series));
+                (line(series, colour, x_axis, y_axis))
+                line x1=(tenth(*x)) x2=(tenth(x + 18.0)) y1=(tenth(y - 4.0)) y2=(tenth(y - 4.0))
+                    stroke=(colour) stroke-width="2.5" stroke-dasharray=[dash] {}
+                text x=(tenth(x + 23.0)) y=(tenth(*y)) { (series.name) }
+            }
+        };
+        ([SIZE[0], SIZE[1] + down], content)
+    }
+
+    /// A panel for each of the solid lines: size and content.
+    fn panels(&self, panels: usize) -> ([f64; 2], Markup) {
+        let axes @ [x_axis, y_axis] = &self.axes(PANEL_AREA);
+        let height = PANEL_HEAD + panels.div_ceil(2) as f64 * PANEL[1] + PANEL_FOOT;
+        let pair =
+            |panel: usize| [panel, panels + panel].into_iter().filter_map(|i| self.series.get(i));
+        let compared = self.series.get(panels).map(|series| series.name.split(' ').next());
+        let note = match compared.flatten() {
+            Some(name) => format!("{}; dashed: {name}", self.y_label),
+            None => self.y_label.clone(),
+        };
+        let content = html! {
+            text class="title" x="8" y="18" { (self.title) }
+            text x=(SIZE[0] - 8.0) y="18" text-anchor="end" { (note) }
+            @for panel in 0..panels {
+                @let place = [PANEL[0] * (panel % 2) as f64, PANEL_HEAD + PANEL[1] * (panel / 2) as f64];
+                g transform=(format!("translate({} {})", place[0], place[1])) {
+                    text class="title" style="font-size:12px" x=(PANEL_AREA[0]) y="16" {
+                        (self.series[panel].name)
+                    }
+                    (grid(axes, PANEL_AREA, 2))
+                    @for series in pair(panel) {
+                        (line(series, self.colour(panel), x_axis, y_axis))
+                    }
+                }
+            }
+            text x=(tenth(0.5 * SIZE[0])) y=(tenth(height - 8.0)) text-anchor="middle" {
+                (self.x_label)
+            }
+        };
+        ([SIZE[0], height], content)
+    }
+
+    /// The axes of x and y for lines in `area`.
+    fn axes(&self, [left, top, right, bottom]: [f64; 4]) -> [Axis; 2] {
+        let y_axis = match self.log_y {
+            true => Axis::logarithmic(self.values(1), bottom, top),
+            false => {
+                let values = self.y_range.map_or_else(|| self.values(1), |range| range.to_vec());
+                Axis::linear(values, bottom, top)
+            }
+        };
+        [Axis::linear(self.values(0), left, right), y_axis]
+    }
+
+    /// The colour of line number `index`; a dashed one has that of the solid one it stands beside.
+    fn colour(&self, index: usize) -> &'static str {
+        let solid = self.series.iter().filter(|series| !series.dashed).count().max(1);
+        let dashed = self.series.get(index).is_some_and(|series| series.dashed);
+        COLOURS[if dashed { index.saturating_sub(solid) } else { index } % COLOURS.len()]
     }
 
     /// Where the names of the lines stand.
@@ -119,41 +183,43 @@ impl LineChart {
         self.series.iter().map(place).collect()
     }
 
-    /// The lines and their legend.
-    fn lines(&self, x_axis: &Axis, y_axis: &Axis, legend: &[[f64; 2]]) -> Markup {
-        let solid = self.series.iter().filter(|series| !series.dashed).count().max(1);
-        let line = |index: usize, series: &Series, [x, y]: [f64; 2]| {
-            // A dashed line has the colour of the solid one that it stands beside.
-            let place = if series.dashed { index.saturating_sub(solid) } else { index };
-            let colour = COLOURS[place % COLOURS.len()];
-            let dash = series.dashed.then_some("5 4");
-            let points: Vec<[String; 2]> = series
-                .points
-                .iter()
-                .map(|[a, b]| [tenth(x_axis.place(*a)), tenth(y_axis.place(*b))])
-                .collect();
-            let path = points.iter().map(|point| point.join(",")).collect::<Vec<_>>().join(" ");
-            html! {
-                polyline points=(path) fill="none" stroke=(colour) stroke-width="2"
-                    stroke-linejoin="round" stroke-dasharray=[dash] {}
-                @if let [[a, b]] = &points[..] {
-                    circle cx=(a) cy=(b) r="3" fill=(colour) {}
-                }
-                line x1=(tenth(x)) x2=(tenth(x + 18.0)) y1=(tenth(y - 4.0)) y2=(tenth(y - 4.0))
-                    stroke=(colour) stroke-width="2.5" stroke-dasharray=[dash] {}
-                text x=(tenth(x + 23.0)) y=(tenth(y)) { (series.name) }
-            }
-        };
-        html! {
-            @for (index, (series, place)) in self.series.iter().zip(legend).enumerate() {
-                (line(index, series, *place))
-            }
-        }
-    }
-
     fn values(&self, axis: usize) -> Vec<f64> {
         let points = self.series.iter().flat_map(|series| &series.points);
         points.map(|point| point[axis]).filter(|value| value.is_finite()).collect()
+    }
+}
+
+fn dash(series: &Series) -> Option<&'static str> {
+    series.dashed.then_some("5 4")
+}
+
+/// Grid lines and the numbers of every `each`th.
+fn grid([x_axis, y_axis]: &[Axis; 2], [left, _, right, bottom]: [f64; 4], each: usize) -> Markup {
+    html! {
+        @for (value, label) in y_axis.ticks.iter().step_by(each) {
+            @let y = y_axis.place(*value);
+            line class="grid" x1=(left) x2=(right) y1=(tenth(y)) y2=(tenth(y)) {}
+            text x=(tenth(left - 6.0)) y=(tenth(y + 4.0)) text-anchor="end" { (label) }
+        }
+        @for (value, label) in x_axis.ticks.iter().step_by(each) {
+            @let x = tenth(x_axis.place(*value));
+            line class="grid" x1=(x) x2=(x) y1=(bottom) y2=(tenth(bottom + 4.0)) {}
+            text x=(x) y=(tenth(bottom + 18.0)) text-anchor="middle" { (label) }
+        }
+    }
+}
+
+/// One line, a dot if it has one point.
+fn line(series: &Series, colour: &str, x_axis: &Axis, y_axis: &Axis) -> Markup {
+    let place = |[a, b]: &[f64; 2]| [tenth(x_axis.place(*a)), tenth(y_axis.place(*b))];
+    let points: Vec<[String; 2]> = series.points.iter().map(place).collect();
+    let path = points.iter().map(|point| point.join(",")).collect::<Vec<_>>().join(" ");
+    html! {
+        polyline points=(path) fill="none" stroke=(colour) stroke-width="2"
+            stroke-linejoin="round" stroke-dasharray=[dash(series)] {}
+        @if let [[a, b]] = &points[..] {
+            circle cx=(a) cy=(b) r="3" fill=(colour) {}
+        }
     }
 }
 
@@ -240,22 +306,30 @@ fn tenth(value: f64) -> String {
 mod tests {
     use super::*;
 
-    /// A chart of `count` lines: its height, the lowest name in its legend, the highest grid line.
-    fn measures(count: usize) -> [f64; 3] {
-        let line = |index| Series {
-            name: format!("layer with a long name {index}"),
+    /// A chart of `count` solid lines and as many dashed ones.
+    fn chart(count: usize, dashed: bool) -> String {
+        let line = |prefix: &str, index: usize, dashed: bool| Series {
+            name: format!("{prefix}layer with a long name {index}"),
             points: vec![[0.0, 1.0], [1.0, 2.0]],
-            dashed: false,
+            dashed,
         };
+        let mut series: Vec<Series> = (0..count).map(|i| line("", i, false)).collect();
+        if dashed {
+            series.extend((0..count).map(|i| line("CNN ", i, true)));
+        }
         let chart = LineChart {
             title: "title".into(),
             x_label: "x".into(),
             y_label: "y".into(),
             log_y: false,
             y_range: None,
-            series: (0..count).map(line).collect(),
+            series,
         };
-        let svg = chart.svg();
+        chart.svg()
+    }
+
+    /// Its height, the lowest name in its legend, the highest grid line.
+    fn measures(svg: &str) -> [f64; 3] {
         let number = |text: &str| text.split('"').next().unwrap().parse::<f64>().unwrap();
         let height = svg.split("viewBox=\"0 0 460 ").nth(1).map(number).unwrap();
         let names = svg.split("<text ").filter(|text| text.contains("long name"));
@@ -283,11 +357,23 @@ mod tests {
 
     #[test]
     fn a_long_legend_moves_the_lines_down() {
-        let [short, long] = [measures(1), measures(10)];
+        let [short, long] = [measures(&chart(1, false)), measures(&chart(4, true))];
         assert_eq!(short[0], SIZE[1]);
         assert!(long[0] > short[0]);
         for [_, lowest, highest] in [short, long] {
             assert!(lowest < highest, "{lowest} {highest}");
         }
+    }
+
+    #[test]
+    fn many_lines_become_panels_of_their_own() {
+        let svg = chart(5, true);
+        assert_eq!(svg.matches("<g transform").count(), 5);
+        for panel in svg.split("<g transform").skip(1) {
+            assert_eq!(panel.matches("<polyline").count(), 2, "{panel}");
+            assert_eq!(panel.matches("long name").count(), 1, "{panel}");
+        }
+        assert!(svg.contains("y; dashed: CNN"), "{svg}");
+        assert_eq!(chart(5, false).matches("<polyline").count(), 5);
     }
 }

@@ -6,11 +6,17 @@ use sren::{Grid, Image, PoseEstimator, PoseField};
 
 use crate::canvas::{Canvas, Colour};
 use crate::error::Result;
+use crate::lettering;
 
 /// Arrows along the longer side, about.
 const ARROWS: usize = 32;
 /// Length of the longer side of the picture in pixels, about; small images are enlarged to it.
 const PICTURE_SIDE: usize = 1024;
+/// Height of the legend below it, and of its text.
+const LEGEND: usize = 60;
+const TEXT: f32 = 20.0;
+const PAPER: Colour = [0.07, 0.08, 0.1];
+const INK: Colour = [0.93, 0.94, 0.95];
 /// Colours of small, middle and large scales.
 const SMALL_TO_LARGE: [Colour; 3] = [[0.15, 0.85, 1.0], [1.0, 0.85, 0.1], [1.0, 0.25, 0.35]];
 
@@ -102,13 +108,41 @@ impl PosePicture {
     }
 
     /// The image with an arrow at every position: its direction is the angle (towards the brighter
-    /// side), its length (logarithmic) and colour the scale, its opacity the confidence. PNG.
+    /// side), its length (logarithmic) and colour the scale, its opacity the confidence; below it a
+    /// legend of the colours. PNG.
     pub fn png(&self) -> Result<Vec<u8>> {
         let side = self.image.height().max(self.image.width());
         let zoom = (PICTURE_SIDE / side).max(1);
-        let mut canvas = Canvas::enlarge(&self.image, zoom, [0.12, 0.62]);
-        self.draw(&mut canvas, [0.0; 2], zoom as f64);
+        let mut picture = Canvas::enlarge(&self.image, zoom, [0.12, 0.62]);
+        self.draw(&mut picture, [0.0; 2], zoom as f64);
+        let (height, width) = (zoom * self.image.height(), zoom * self.image.width());
+        let mut canvas = Canvas::blank(height + LEGEND, width, PAPER);
+        canvas.paste([0, 0], &picture);
+        self.draw_legend(&mut canvas, height, width);
         canvas.png()
+    }
+
+    /// Below the picture: which colour is which scale, in pixels of the file.
+    fn draw_legend(&self, canvas: &mut Canvas, top: usize, width: usize) {
+        let factor = self.size[1] as f32 / self.image.width() as f32;
+        let (margin, text_top) = (12, top + 34);
+        let title = "scale";
+        let left = margin + lettering::width(title, TEXT) + margin;
+        lettering::write(canvas, title, [margin, top + 8], TEXT, INK);
+        let length = width.saturating_sub(left + margin);
+        for column in 0..length {
+            let scale = 16f32.powf(column as f32 / length as f32);
+            let x = (left + column) as f32;
+            let ends = [top as f32 + 12.0, top as f32 + 26.0];
+            canvas.stroke([x, ends[0]], [x, ends[1]], 1.0, colour(scale), 1.0);
+        }
+        for (part, scale) in [(0.0, 1.0), (0.5, 4.0), (1.0, 16.0)] {
+            let bound = [" or less", "", " or more"][(2.0 * part) as usize];
+            let name = format!("{} px{bound}", (10.0 * scale * factor).round() / 10.0);
+            let room = lettering::width(&name, TEXT).min(length);
+            let x = left + (part * (length - room) as f64) as usize;
+            lettering::write(canvas, &name, [x, text_top], TEXT, INK);
+        }
     }
 
     /// Draws the arrows: the image's corner at `corner`, its pixels `zoom` times as large.

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Shows progress. Calls come from any thread.
 pub trait Observer: Sync {
-    /// `done` of `total` steps of a task are done.
+    /// `done` of `total` steps of a task are done; of a total of 0, nobody knows how many there are.
     fn update(&self, task: &str, done: usize, total: usize);
 
     /// A task has ended, completed or not.
@@ -45,7 +45,7 @@ pub fn set_observer(observer: &'static dyn Observer) {
     let _ = OBSERVER.set(observer);
 }
 
-/// Work of known length. A task that begins while another of the same thread is under way is part
+/// Work of `total` steps, 0 if that is unknown. A task that begins while another of the same thread is under way is part
 /// of it and reports nothing.
 pub struct Task {
     name: String,
@@ -68,7 +68,8 @@ impl Task {
     pub fn advance(&self, steps: usize) {
         let done = self.done.fetch_add(steps, Ordering::Relaxed) + steps;
         if let Some(observer) = self.observer {
-            observer.update(&self.name, done.min(self.total), self.total);
+            let most = if self.total == 0 { usize::MAX } else { self.total };
+            observer.update(&self.name, done.min(most), self.total);
         }
     }
 }

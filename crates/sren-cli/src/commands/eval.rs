@@ -7,20 +7,21 @@ use clap::Args;
 use serde::Serialize;
 use sren::Similarity;
 use sren::models::{Network, parameter_count};
-use sren_data::{Dataset, NamedImage, RandomTransform, Split, TestSet};
+use sren_data::{Dataset, NamedImage, RandomTransform, Source, Split, TestSet};
 use sren_lab::inference::{BUNDLED, Model};
 use sren_lab::progress::Task;
 use sren_lab::threads::with_threads;
-use sren_lab::training::TrainingConfig;
+use sren_lab::training::{RunFolder, TrainingConfig};
 use sren_lab::{
     Accuracy, Evaluation, LabError, PhotographEvaluation, TextTable, Transform, accuracy,
-    confusion, paper_row, spread,
+    confusion, grouped, paper_row, spread,
 };
 
 use super::photograph_table;
+use super::train::source;
 use crate::Failure;
-use crate::arguments::{MAX_TEST_IMAGES, Threads};
-use crate::output::{print, print_json};
+use crate::arguments::{Threads, image_count};
+use crate::output::{note, print, print_json};
 
 /// Greatest angle in degrees, and greatest scale: the least is its inverse.
 const MAX_ANGLE: f64 = 36_000.0;
@@ -55,8 +56,11 @@ pub(crate) struct Eval {
         conflicts_with_all = ["angle", "scale"])]
     scales: Option<[f64; 2]>,
     /// Test images per set: the first ones, or of your own images evenly spaced ones
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=MAX_TEST_IMAGES))]
-    images: u16,
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = image_count)]
+    images: usize,
+    /// Where the images of the run are now: a folder, or stl10:DIR
+    #[arg(long, value_name = "DATA", value_parser = source, conflicts_with = "digits")]
+    data: Option<Source>,
     /// Evaluate on the held-out training images instead, to tune without the test images
     #[arg(long)]
     held_out: bool,
@@ -123,7 +127,13 @@ impl Eval {
             None if self.held_out => Subset::HeldOut,
             None => Subset::Test,
         };
-        let work = || report(run, transforms, subset, self.images.into());
+        let work = || {
+            let (network, mut config) = load(run)?;
+            if let Some(data) = &self.data {
+                replace_data(&mut config, data)?;
+            }
+            report(run, (&network, &config), transforms, subset, self.images)
+        };
         let report = with_threads(self.threads.count(), work)??;
         match (self.json, self.held_out) {
             (true, _) => print_json(&report),
@@ -173,15 +183,25 @@ pub(crate) enum Subset {
     HeldOut,
 }
 
-/// Evaluates the run in `path` on at most `images` images of `subset` under each of `transforms`, or
-/// under the default ones if there are none.
+/// Reads the images of the run from `data`.
+fn replace_data(config: &mut TrainingConfig, data: &Source) -> Result<(), LabError> {
+    if data.is_mnist() != config.image_folder.is_none() {
+        let expected = format!("images like those of {}", config.data);
+        return Err(LabError::invalid("--data", expected, data.to_string()));
+    }
+    (config.data, config.data_absolute) = (data.clone(), None);
+    Ok(())
+}
+
+/// Evaluates `network`, that of the run in `path`, on at most `images` images of `subset` under each
+/// of `transforms`, or under the default ones if there are none.
 pub(crate) fn report(
     path: &Path,
+    (network, config): (&Network, &TrainingConfig),
     mut transforms: Vec<(String, Transform)>,
     part: Subset,
     images: usize,
 ) -> Result<Report, LabError> {
-    let (network, config) = load(path)?;
     if transforms.is_empty() {
         let digits = config.image_folder.is_none();
         transforms = if digits { named(&TestSet::ALL) } else { named(&TestSet::PHOTOGRAPHS) };
@@ -195,10 +215,13 @@ pub(crate) fn report(
         Subset::HeldOut => Split::Train,
     })?;
     skipped(&loaded.broken, &loaded.others);
+    if matches!(part, Subset::HeldOut) && config.image_folder.is_some() {
+        RunFolder::open(path)?.0.check_images(config, &loaded)?;
+    }
     let mut indices = match part {
         Subset::Test => subset(&loaded.images, images, config.image_folder.is_some()),
         Subset::Digits(digits) => digits,
-        Subset::HeldOut => config.split(loaded.images.len())?.validation,
+        Subset::HeldOut => config.split(&loaded.images)?.validation,
     };
     indices.truncate(images);
     if config.image_folder.is_none() {
@@ -209,10 +232,10 @@ pub(crate) fn report(
                 task.advance(1);
                 transform.at(i)
             };
-            let result = accuracy(&network, &loaded.images, &indices, counted)?;
+            let result = accuracy(network, &loaded.images, &indices, counted)?;
             found.push((name, result));
         }
-        return Ok(Report::Digits(summary(&network, &config, found)));
+        return Ok(Report::Digits(summary(network, config, found)));
     }
     let mut sets = std::collections::BTreeMap::new();
     for (name, transform) in transforms {
@@ -221,13 +244,13 @@ pub(crate) fn report(
             task.advance(1);
             transform.at(i)
         };
-        let found = confusion(&network, &loaded.images, &indices, counted)?;
+        let found = confusion(network, &loaded.images, &indices, counted)?;
         sets.insert(name, found.into());
     }
     Ok(Report::Photographs(PhotographEvaluation {
         model: config.model.clone(),
         augmented: config.augment,
-        parameters: parameter_count(&network),
+        parameters: parameter_count(network),
         data: config.data.to_string(),
         classes: config.classes(),
         sets,
@@ -239,11 +262,13 @@ pub(crate) fn skipped(broken: &[sren_data::DataError], others: &[PathBuf]) {
     const SHOWN: usize = 20;
     if let Some(first) = others.first() {
         let (count, first) = (others.len(), first.display());
-        eprintln!("skipped: {count} files that are no images by their names, the first: {first}");
+        note(&format!(
+            "skipped: {count} files that are no images by their names, the first: {first}"
+        ));
     }
-    broken.iter().take(SHOWN).for_each(|error| eprintln!("skipped: {error}"));
+    broken.iter().take(SHOWN).for_each(|error| note(&format!("skipped: {error}")));
     if broken.len() > SHOWN {
-        eprintln!("skipped: {} more", broken.len() - SHOWN);
+        note(&format!("skipped: {} more", broken.len() - SHOWN));
     }
 }
 
@@ -279,7 +304,7 @@ pub(crate) fn table(evaluation: &Evaluation) -> String {
     let mut line = |name: &str, found: &Accuracy, paper: Option<f64>| {
         let paper = paper.map_or("-".into(), |paper| format!("{paper:.2}"));
         let Accuracy { accuracy, n } = found;
-        table.row([name.to_string(), format!("{accuracy:.2} %"), paper, n.to_string()]);
+        table.row([name.to_string(), format!("{accuracy:.2} %"), paper, grouped(*n)]);
     };
     for (index, set) in TestSet::ALL.iter().enumerate() {
         if let Some(found) = evaluation.sets.get(set.name()) {
@@ -290,5 +315,6 @@ pub(crate) fn table(evaluation: &Evaluation) -> String {
     for (name, found) in evaluation.sets.iter().filter(|(name, _)| is_new(name)) {
         line(name, found, None);
     }
-    format!("{}{plus}: {} parameters\n\n{table}", evaluation.model, evaluation.parameters)
+    let parameters = grouped(evaluation.parameters);
+    format!("{}{plus}: {parameters} parameters\n\n{table}", evaluation.model)
 }

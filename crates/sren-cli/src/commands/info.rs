@@ -7,7 +7,7 @@ use sren::models::LayerGeometry;
 use sren_data::Split;
 use sren_lab::inference::{BUNDLED, Model, inference_device};
 use sren_lab::training::TrainingConfig;
-use sren_lab::{ActiveShare, TextTable, active_shares};
+use sren_lab::{ActiveShare, TextTable, active_shares, grouped};
 
 use crate::Failure;
 use crate::output::print;
@@ -34,7 +34,7 @@ impl Info {
             "{} {}{plus}: {} parameters, {:.4} GFLOP (multiply-adds) at {height}x{width}",
             config.arch,
             config.model,
-            geometry.parameters(),
+            grouped(geometry.parameters()),
             geometry.multiply_adds() as f64 * 1e-9,
         );
         let computed = |layer: &LayerGeometry| {
@@ -58,7 +58,7 @@ impl Info {
             layers.row([
                 layer.name.clone(),
                 format!("{h}x{w}x{c}"),
-                layer.parameters.to_string(),
+                grouped(layer.parameters),
                 format!("{:.3}", layer.multiply_adds as f64 * 1e-6),
                 format!("{:.3}", computed(layer) * 1e-6),
             ]);

@@ -1,9 +1,11 @@
 //! One module per command.
 
 pub(crate) mod bench;
+pub(crate) mod completions;
 pub(crate) mod equivariance;
 pub(crate) mod eval;
 pub(crate) mod info;
+pub(crate) mod man;
 pub(crate) mod photograph_table;
 pub(crate) mod pose;
 pub(crate) mod pose_lemma;

@@ -1,8 +1,9 @@
 //! Accuracy on photographs as tables: over all images, by class, and the confusion matrices.
 
-use sren_lab::{ClassAccuracy, PhotographEvaluation, TextTable};
+use sren_lab::{ClassAccuracy, PhotographEvaluation, TextTable, grouped};
 
-/// Characters of a class name in the head of the confusion matrix.
+/// Characters of a line, and of a class name in the head of a confusion matrix that would be wider.
+const LINE: usize = 120;
 const SHORT: usize = 6;
 
 /// Sets, classes and, below them, one confusion matrix per set.
@@ -15,7 +16,7 @@ pub(crate) fn table(evaluation: &PhotographEvaluation) -> String {
     let mut overall = TextTable::new(["set", "accuracy", "images"]);
     for (name, set) in &sets {
         let accuracy = format!("{:.2} %", set.all.accuracy);
-        overall.row([name.to_string(), accuracy, set.all.n.to_string()]);
+        overall.row([name.to_string(), accuracy, grouped(set.all.n)]);
     }
     let names = sets.iter().map(|(name, _)| name.as_str());
     let mut by_class = TextTable::new(std::iter::once("class").chain(names));
@@ -26,10 +27,14 @@ pub(crate) fn table(evaluation: &PhotographEvaluation) -> String {
         });
         by_class.row(std::iter::once(class.clone()).chain(accuracies));
     }
+    let parameters = grouped(*parameters);
     let mut text = format!(
         "{model}{plus}: {parameters} parameters, test images of {data}\n\n{overall}\n\n{by_class}"
     );
-    let heads = || classes.iter().map(|class| class.chars().take(SHORT).collect::<String>());
+    let longest = classes.iter().map(|class| class.chars().count()).max().unwrap_or(0);
+    let width: usize = classes.iter().map(|class| class.chars().count().max(4) + 3).sum();
+    let letters = if longest + width <= LINE { longest } else { SHORT };
+    let heads = || classes.iter().map(|class| class.chars().take(letters).collect::<String>());
     for (name, set) in &sets {
         let mut confusion = TextTable::new(std::iter::once(String::new()).chain(heads()));
         for (class, row) in classes.iter().zip(set.confusion.counts()) {

@@ -1,6 +1,6 @@
 //! `sren predict`: predictions for image files.
 
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, ErrorKind, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -8,11 +8,12 @@ use std::time::Instant;
 use clap::Args;
 use sren_data::NamedImage;
 use sren_lab::inference::{Prediction, Predictor};
+use sren_lab::progress::Task;
 use sren_lab::threads::with_threads;
 
 use crate::Failure;
 use crate::arguments::Threads;
-use crate::output::{print, print_json};
+use crate::output::{error as show_error, note, print, print_json};
 
 /// The name of an image, or why it could not be read.
 type Name = Result<String, String>;
@@ -53,13 +54,17 @@ impl Predict {
         let begin = Instant::now();
         let (mut predicted, mut failed, mut first) = (0, 0, true);
         let mut images = self.images();
+        // Results on a terminal are their own progress.
+        let hidden = std::io::stdout().is_terminal();
+        let task = (!hidden).then(|| Task::new("predicting", self.count()));
         loop {
             let batch: Vec<Result<NamedImage, String>> = images.by_ref().take(BATCH).collect();
             if batch.is_empty() {
                 break;
             }
+            let size = batch.len();
             for error in batch.iter().filter_map(|image| image.as_ref().err()) {
-                eprintln!("error: {error}");
+                show_error(&error);
                 failed += 1;
             }
             let batch: Vec<NamedImage> = batch.into_iter().flatten().collect();
@@ -70,16 +75,31 @@ impl Predict {
                         (predicted, first) = (predicted + 1, false);
                     }
                     Err(error) => {
-                        eprintln!("error: {error}");
+                        show_error(&error);
                         failed += 1;
                     }
                 }
             }
+            if let Some(task) = &task {
+                task.advance(size);
+            }
         }
+        drop(task);
         let seconds = begin.elapsed().as_secs_f64();
         let rate = predicted as f64 / seconds.max(1e-9);
-        eprintln!("{predicted} images in {seconds:.2} s: {rate:.0} images/s, {failed} failed");
+        note(&format!("{predicted} images in {seconds:.2} s: {rate:.0} images/s, {failed} failed"));
         Ok(failed)
+    }
+
+    /// The number of images; 0 if a list is still to be read.
+    fn count(&self) -> usize {
+        if self.images.iter().any(|name| name == "-") {
+            return 0;
+        }
+        self.images
+            .iter()
+            .map(|name| NamedImage::parse(name).map_or(1, |images| images.len()))
+            .sum()
     }
 
     /// The images of the arguments; a list on standard input is read line by line.

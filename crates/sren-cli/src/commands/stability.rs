@@ -16,8 +16,8 @@ use sren_lab::{
 
 use super::eval::{load, subset};
 use crate::Failure;
-use crate::arguments::{MAX_TEST_IMAGES, Threads};
-use crate::output::{create_folder, print, print_json};
+use crate::arguments::{Threads, image_count};
+use crate::output::{create_folder, note, print, print_json};
 
 /// Evaluate trained networks on test images rotated in steps of 15 degrees and scaled by 0.5 to 3.
 #[derive(Debug, Args)]
@@ -26,8 +26,8 @@ pub(crate) struct Stability {
     #[arg(default_value = BUNDLED)]
     runs: Vec<PathBuf>,
     /// Test images per point: the first ones, or of your own images evenly spaced ones
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=MAX_TEST_IMAGES))]
-    images: u16,
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = image_count)]
+    images: usize,
     /// Folder for stability.json, angle.svg and scale.svg
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -50,9 +50,9 @@ impl Stability {
             let runs = self.runs.iter().map(|path| Ok((path, load(path)?)));
             let runs = runs.collect::<Result<Vec<_>, LabError>>()?;
             let one = |(path, (network, config)): &(&PathBuf, (Network, TrainingConfig))| {
-                eprintln!("{}", path.display());
+                note(&path.display().to_string());
                 let images = config.load(Split::Test)?.images;
-                let indices = subset(&images, self.images.into(), config.image_folder.is_some());
+                let indices = subset(&images, self.images, config.image_folder.is_some());
                 stability(&path.display().to_string(), network, &images, &indices)
             };
             runs.iter().map(one).collect()

@@ -9,11 +9,11 @@ use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingConfig};
 use sren_lab::{Evaluation, LabError, TableRow, table_text};
 
-use super::eval::{Report, Subset, report};
+use super::eval::{Report, Subset, load, report};
 use super::train::{preset, write_page};
 use crate::Failure;
-use crate::arguments::{MAX_TEST_IMAGES, Threads};
-use crate::output::{print, print_json};
+use crate::arguments::{Threads, image_count};
+use crate::output::{note, print, print_json};
 use crate::{interrupted, progress};
 
 /// Train and evaluate every row of the paper's Table 1. Rows that are complete are not trained
@@ -34,11 +34,11 @@ pub(crate) struct Table {
     #[arg(short, long, value_name = "DIR", default_value = "runs/table")]
     out: PathBuf,
     /// Training images, instead of the configuration's number
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = image_count)]
     images: Option<usize>,
     /// Test images per set
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=MAX_TEST_IMAGES))]
-    test_images: u16,
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = image_count)]
+    test_images: usize,
     #[command(flatten)]
     threads: Threads,
     /// Print the results as JSON
@@ -66,7 +66,7 @@ impl Table {
                 match with_threads(self.threads.count(), || self.one(name, seed))?? {
                     Some(evaluation) => found.push(evaluation),
                     None => {
-                        eprintln!("stopped and saved; the same command resumes it");
+                        note("stopped and saved; the same command resumes it");
                         return Ok(interrupted());
                     }
                 }
@@ -75,7 +75,7 @@ impl Table {
         }
         let path = self.out.join("report.html");
         write_table(&path, &rows)?;
-        eprintln!("report: {}", path.display());
+        note(&format!("report: {}", path.display()));
         if self.json {
             print_json(&rows)?
         } else {
@@ -95,19 +95,20 @@ impl Table {
             let folder = RunFolder::create(&path, &config)?;
             (Trainer::start(config, folder.clone())?, folder)
         };
-        eprintln!("run: {}", path.display());
+        note(&format!("run: {}", path.display()));
         match progress::train(&mut run)? {
             Outcome::Stopped => Ok(None),
             Outcome::Done => {
                 let evaluation = self.evaluated(&path)?;
-                write_page(&folder, &evaluation, self.test_images.into())?;
+                write_page(&folder, &evaluation, self.test_images)?;
                 Ok(Some(evaluation))
             }
         }
     }
 
     fn evaluated(&self, path: &Path) -> Result<Evaluation, LabError> {
-        match report(path, Vec::new(), Subset::Test, self.test_images.into())? {
+        let (network, config) = load(path)?;
+        match report(path, (&network, &config), Vec::new(), Subset::Test, self.test_images)? {
             Report::Digits(evaluation) => Ok(evaluation),
             Report::Photographs(_) => {
                 let name = path.display().to_string();

@@ -7,23 +7,24 @@ use clap::Args;
 use sren::Equivariance;
 use sren::models::Architecture;
 use sren_data::{DataError, Source, Split};
+use sren_lab::inference::Model;
 use sren_lab::report as page;
 use sren_lab::threads::with_threads;
-use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingConfig};
+use sren_lab::training::{FineTuning, Outcome, Preset, RunFolder, Trainer, TrainingConfig};
 use sren_lab::{Evaluation, LabError};
 
 use super::eval::{Report, Subset, load, report, skipped};
 use crate::Failure;
-use crate::arguments::{MAX_TEST_IMAGES, Threads};
-use crate::output::print;
+use crate::arguments::{Threads, image_count};
+use crate::output::{note, print};
 use crate::{interrupted, progress};
 
 /// Train a network on upright images, the bundled MNIST or your own, and evaluate it on rotated and
 /// scaled ones.
 #[derive(Debug, Args)]
 pub(crate) struct Train {
-    /// Dataset: mnist, DIR with DIR/train/<class>/* and DIR/test/<class>/* or with DIR/<class>/*,
-    /// or stl10:DIR [default: mnist]
+    /// Dataset: mnist, DIR with DIR/train/<class>/*, DIR/test/<class>/* and, if you have one,
+    /// DIR/val/<class>/*, DIR with DIR/<class>/*, or stl10:DIR [default: mnist]
     #[arg(long, value_name = "DATA", value_parser = source)]
     data: Option<Source>,
     /// Side that your own images are resized to, in pixels [default: 64]
@@ -54,8 +55,9 @@ pub(crate) struct Train {
     /// Images per step
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// Training images; at most a quarter as many are held out for validation
-    #[arg(long, value_name = "N")]
+    /// Training images, of each class its share; at most a quarter as many are held out for
+    /// validation [default: all]
+    #[arg(long, value_name = "N", value_parser = image_count)]
     images: Option<usize>,
     /// Seed of all random numbers
     #[arg(long, value_name = "N")]
@@ -63,18 +65,24 @@ pub(crate) struct Train {
     /// Folder of the run [default: runs/<arch>-<model>-<seed>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Resume the run in this folder
+    /// Resume the run in this folder; with --epochs until that epoch, also a finished one
     #[arg(long, value_name = "DIR", conflicts_with_all =
-        ["data", "size", "preset", "config", "model", "arch", "augment", "no_augment", "epochs", "batch", "images", "seed", "out"])]
+        ["data", "size", "preset", "config", "model", "arch", "augment", "no_augment", "batch", "images", "seed", "out", "from"])]
     resume: Option<PathBuf>,
+    /// Start from the weights of this run, with a new head where the classes are others
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["model", "arch", "size"])]
+    from: Option<PathBuf>,
+    /// Train the head only, the backbone keeps the weights of --from
+    #[arg(long, requires = "from")]
+    freeze_backbone: bool,
     #[command(flatten)]
     threads: Threads,
     /// Test images per set for the evaluation at the end
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u16).range(1..=MAX_TEST_IMAGES))]
-    test_images: u16,
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = image_count)]
+    test_images: usize,
 }
 
-fn source(name: &str) -> Result<Source, String> {
+pub(crate) fn source(name: &str) -> Result<Source, String> {
     Ok(name.to_string().into())
 }
 
@@ -104,16 +112,18 @@ impl Train {
         let mut ignored = Ignored::default();
         let work = || -> Result<Option<(Report, RunFolder)>, String> {
             let (mut run, folder) = self.prepare(&mut ignored).map_err(|e| e.to_string())?;
-            eprintln!("run: {}", folder.path().display());
+            note(&format!("run: {}", folder.path().display()));
+            if let Some([before, now]) = run.changed_threads() {
+                note(&format!("{now} threads instead of {before}: the last bits will differ"));
+            }
             match progress::train(&mut run).map_err(|e| e.to_string())? {
                 Outcome::Stopped => {
                     let path = folder.path().display();
-                    eprintln!("stopped and saved; resume with: sren train --resume {path}");
+                    note(&format!("stopped and saved; resume with: sren train --resume {path}"));
                     Ok(None)
                 }
                 Outcome::Done => {
-                    let found =
-                        report(folder.path(), Vec::new(), Subset::Test, self.test_images.into());
+                    let found = self.evaluate(&folder);
                     Ok(Some((found.map_err(|e| e.to_string())?, folder)))
                 }
             }
@@ -128,6 +138,12 @@ impl Train {
         shown
     }
 
+    fn evaluate(&self, folder: &RunFolder) -> Result<Report, LabError> {
+        let (network, config) = load(folder.path())?;
+        let trained = (&network, &config);
+        report(folder.path(), trained, Vec::new(), Subset::Test, self.test_images)
+    }
+
     /// Prints the results and writes the run's page.
     fn show(&self, report: &Report, folder: &RunFolder) -> Result<(), Failure> {
         print(&report.text())?;
@@ -135,45 +151,60 @@ impl Train {
             Report::Digits(evaluation) => evaluation.clone(),
             Report::Photographs(evaluation) => evaluation.into(),
         };
-        let write = || write_page(folder, &evaluation, self.test_images.into());
+        let write = || write_page(folder, &evaluation, self.test_images);
         let path = with_threads(self.threads.count(), write)??;
-        eprintln!("report: {}", path.display());
+        note(&format!("report: {}", path.display()));
         Ok(())
     }
 
     /// The run, with its images loaded; files that are no images go to `ignored`.
     fn prepare(&self, ignored: &mut Ignored) -> Result<(Trainer, RunFolder), Failure> {
         if let Some(path) = &self.resume {
-            let (folder, config) = RunFolder::open(path)?;
+            let (mut folder, mut config) = RunFolder::open(path)?;
+            folder.lock()?;
+            if let Some(epochs) = self.epochs {
+                folder.set_epochs(&mut config, epochs)?;
+            }
+            config.check_test_images()?;
             return Ok((Trainer::resume(config, folder.clone())?, folder));
         }
         let mut config = self.config()?;
-        let loaded = config.load(Split::Train)?;
-        *ignored = Ignored { broken: loaded.broken, others: loaded.others };
+        let mut loaded = config.load(Split::Train)?;
+        *ignored = Ignored {
+            broken: std::mem::take(&mut loaded.broken),
+            others: std::mem::take(&mut loaded.others),
+        };
         if !ignored.broken.is_empty() {
             let count = ignored.broken.len();
-            eprintln!("{count} unreadable files are skipped; they are listed at the end");
+            note(&format!("{count} unreadable files are skipped; they are listed at the end"));
         }
-        config.fit_to(&loaded.images);
+        config.fit_to(&loaded);
         config.check("train")?;
+        config.split(&loaded.images)?;
+        config.check_test_images()?;
         config.network = Some(config.network()?);
         let path = self.out.clone().unwrap_or_else(|| free_folder(&config));
         let folder = RunFolder::create(&path, &config)?;
-        Ok((Trainer::start_on(loaded.images, config, folder.clone())?, folder))
+        Ok((Trainer::start_on(loaded, config, folder.clone())?, folder))
     }
 
     fn config(&self) -> Result<TrainingConfig, Failure> {
-        let mut config = match (&self.config, self.preset) {
-            (Some(path), _) => TrainingConfig::read(path)?,
-            (None, Some(preset)) => preset.config()?,
-            (None, None) if self.data.as_ref().is_none_or(Source::is_mnist) => {
-                Preset::Default.config()?
-            }
-            (None, None) => Preset::Photos.config()?,
+        let start = self.from.as_deref().map(Model::history).transpose()?;
+        let digits = self.data.as_ref().is_none_or(Source::is_mnist);
+        let mut config = match (&self.config, self.preset, &start) {
+            (Some(path), ..) => TrainingConfig::read(path)?,
+            (None, Some(preset), _) => preset.config()?,
+            (None, None, Some((config, _))) => config.clone(),
+            (None, None, None) if digits => Preset::Default.config()?,
+            (None, None, None) => Preset::Photos.config()?,
         };
         if let Some(data) = &self.data {
             take_data(&mut config, data)?;
         }
+        if let (Some(path), Some((start, _))) = (&self.from, &start) {
+            self.start_from(path, start, &mut config)?;
+        }
+        config.data_absolute = Some(config.source().absolute()).filter(|data| !data.is_mnist());
         match &mut config.image_folder {
             None if self.size.is_some() || self.no_augment => {
                 let expected = "images of your own (--data) for --size and --no-augment";
@@ -209,11 +240,39 @@ impl Train {
     }
 }
 
+impl Train {
+    /// Takes over the network of another run, and how it sees images.
+    fn start_from(
+        &self,
+        path: &Path,
+        start: &TrainingConfig,
+        config: &mut TrainingConfig,
+    ) -> Result<(), Failure> {
+        let (name, digits) = (path.display().to_string(), start.image_folder.is_none());
+        if digits != config.data.is_mnist() {
+            let of = |digits: bool| if digits { "digits" } else { "photographs" };
+            let expected = format!("a run on {}", of(!digits));
+            return Err(LabError::invalid(name, expected, format!("one on {}", of(digits))).into());
+        }
+        if let (Some(own), Some(other)) = (&mut config.image_folder, &start.image_folder) {
+            (own.size, own.canvas) = (other.size, other.canvas);
+        }
+        (config.arch, config.model) = (start.arch.clone(), start.model.clone());
+        (config.network, config.extended_from) = (Some(start.network()?), 0);
+        config.positions = start.positions;
+        // The bundled model has a name, runs have a folder.
+        let from = if path.exists() { std::path::absolute(path)? } else { path.into() };
+        config.fine_tuning = Some(FineTuning::new(from, self.freeze_backbone));
+        Ok(())
+    }
+}
+
 /// Another dataset than that of the configuration: what depends on it is reset.
 fn take_data(config: &mut TrainingConfig, data: &Source) -> Result<(), Failure> {
     if config.data == *data {
         return Ok(());
     }
+    config.data_absolute = None;
     if data.is_mnist() {
         let expected = "a training configuration for mnist";
         return Err(LabError::invalid("train", expected, config.data.to_string()).into());

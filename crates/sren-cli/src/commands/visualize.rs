@@ -6,7 +6,7 @@ use clap::Args;
 use sren::models::{Network, NetworkConfig};
 use sren::{About, Image, Interpolation, Similarity, Weights, warp};
 use sren_data::{CANVAS, Letterbox, Padding, read_reduced};
-use sren_lab::equivariance::plain_companion;
+use sren_lab::equivariance::{NO_FRAMES, plain_companion};
 use sren_lab::inference::{Model, Preprocessing, inference_device};
 use sren_lab::threads::with_threads;
 use sren_lab::{LabError, Shown, atomic_write, feature_picture};
@@ -59,10 +59,12 @@ impl Visualize {
                 Some(path) => self.network(path)?,
                 None => (plain_companion(&network, &config)?, config.clone()),
             };
+            let weights = if self.random { "random weights" } else { "trained" };
+            let cnn_weights = if self.cnn.is_some() { "trained" } else { NO_FRAMES };
             let title = network.equivariance().name().to_uppercase();
             let networks = [
-                Shown { title: &title, network: &network, config: &config },
-                Shown { title: "CNN", network: &cnn, config: &cnn_config },
+                Shown { title: &title, network: &network, config: &config, weights },
+                Shown { title: "CNN", network: &cnn, config: &cnn_config, weights: cnn_weights },
             ];
             feature_picture(view, &networks, &self.layers)
         };

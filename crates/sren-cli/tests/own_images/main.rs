@@ -3,9 +3,11 @@
 mod architectures;
 mod broken_run;
 mod invalid;
+mod layouts;
 mod predict;
 mod real_files;
 mod resume;
+mod runs;
 mod stl10;
 #[path = "../support/mod.rs"]
 mod support;

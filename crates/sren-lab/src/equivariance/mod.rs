@@ -9,7 +9,7 @@ mod survey;
 pub use causes::{Causes, Parts, PoseError, causes};
 pub(crate) use result::figure;
 pub use result::{
-    Companion, EquivarianceResult, Plan, Subject, measure_equivariance, plain_companion,
+    Companion, EquivarianceResult, NO_FRAMES, Plan, Subject, measure_equivariance, plain_companion,
 };
 pub use scenes::Scenes;
 pub use survey::{CurvePoint, Errors, LayerErrors, Survey, Transforms, survey};

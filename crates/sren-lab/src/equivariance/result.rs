@@ -78,6 +78,9 @@ pub struct EquivarianceResult {
     pub causes: Option<Causes>,
 }
 
+/// Where the weights of a [`plain_companion`] come from.
+pub const NO_FRAMES: &str = "the same weights, no frames";
+
 /// Measures a network beside `cnn`, or without one beside the same weights in plain
 /// frames.
 pub fn measure_equivariance(
@@ -96,7 +99,7 @@ pub fn measure_equivariance(
         Some(given) => Some((given.weights, errors(given.network, given.config)?)),
         None if equivariant => {
             let plain = plain_companion(network, config)?;
-            Some(("the same weights, no frames", errors(&plain, config)?))
+            Some((NO_FRAMES, errors(&plain, config)?))
         }
         None => None,
     };

@@ -6,6 +6,7 @@ mod predictions;
 mod sections;
 mod table_page;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sren::models::Network;
@@ -14,7 +15,7 @@ use sren_data::{Batch, Dataset, Split, TestSet};
 
 use crate::artifact::atomic_write;
 use crate::equivariance::{
-    EquivarianceResult, Plan, Scenes, Subject, measure_equivariance, plain_companion,
+    EquivarianceResult, NO_FRAMES, Plan, Scenes, Subject, measure_equivariance, plain_companion,
 };
 use crate::error::Result;
 use crate::evaluation::{Evaluation, spread};
@@ -60,6 +61,8 @@ struct Measured {
     stability: Stability,
     equivariance: EquivarianceResult,
     features: Vec<u8>,
+    /// The names of the test images that errors are shown of.
+    names: BTreeMap<usize, String>,
 }
 
 /// Writes `report.html` into the run's folder and returns its path.
@@ -104,28 +107,35 @@ impl Words {
 fn measure(report: &Report) -> Result<Measured> {
     let Report { folder, config, network, images, .. } = *report;
     let architecture = config.network()?;
-    let tested = config.load(Split::Test)?.images;
+    let loaded = config.load(Split::Test)?;
+    let tested = &loaded.images;
     let some = |count: usize| spread(tested.len(), images.min(count));
-    let predict = |set: TestSet| predictions(network, &tested, set, &some(IMAGES));
+    let predict = |set: TestSet| predictions(network, tested, set, &some(IMAGES));
     let weights = "this run";
     let subject = Subject { network, config: &architecture, weights };
     let plain = plain_companion(network, &architecture)?;
     let title = network.equivariance().name().to_uppercase();
     let mut shown = vec![
-        Shown { title: &title, network, config: &architecture },
-        Shown { title: "CNN", network: &plain, config: &architecture },
+        Shown { title: &title, network, config: &architecture, weights },
+        Shown { title: "CNN", network: &plain, config: &architecture, weights: NO_FRAMES },
     ];
     // A plain CNN is shown once.
     shown.truncate(if network.equivariance() == Equivariance::None { 1 } else { 2 });
     let run = folder.path().display().to_string();
+    let name = |index: usize| match (loaded.file(index), config.image_folder.is_none()) {
+        (Some(file), _) => file.to_string(),
+        (None, true) => format!("mnist:{index}"),
+        (None, false) => format!("image {index}"),
+    };
     Ok(Measured {
+        names: some(IMAGES).into_iter().map(|index| (index, name(index))).collect(),
         metrics: folder.load_metrics()?,
         classes: tested.classes().to_vec(),
         upright: predict(TestSet::Upright)?,
         moved: predict(Words::of(config).moved)?,
-        stability: stability(&run, network, &tested, &some(STABILITY_IMAGES))?,
-        equivariance: measure_equivariance(subject, None, &scenes(config, &tested)?, PLAN)?,
-        features: feature_picture(|transform| seen(&tested, 0, transform), &shown, &[])?,
+        stability: stability(&run, network, tested, &some(STABILITY_IMAGES))?,
+        equivariance: measure_equivariance(subject, None, &scenes(config, tested)?, PLAN)?,
+        features: feature_picture(|transform| seen(tested, 0, transform), &shown, &[])?,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::grouped::grouped;
 use crate::plot::CHART_STYLE;
 
 /// A page with its title and `content`.
@@ -28,7 +29,7 @@ pub(super) fn frame(title: &str, content: &Markup) -> Markup {
 pub(super) fn about_digits(images: usize) -> Markup {
     html! {
         p.soft {
-            (images) " test digits; R: rotated by any angle, S: scaled by 1 to 2, SRT: both and "
+            (grouped(images)) " test digits; R: rotated by any angle, S: scaled by 1 to 2, SRT: both and "
             "translated by up to 10 pixels. The paper's networks have 11.7 million parameters and "
             "200 epochs."
         }

@@ -10,6 +10,7 @@ use super::{Measured, Report, Words};
 use crate::canvas::Canvas;
 use crate::equivariance::{EquivarianceResult, figure};
 use crate::error::Result;
+use crate::grouped::grouped;
 use crate::paper::paper_row;
 use crate::plot::{LineChart, Series};
 use crate::stability::{angle_chart, scale_chart};
@@ -17,7 +18,8 @@ use crate::training::EpochMetrics;
 
 /// Errors shown per test set.
 const ERRORS: usize = 16;
-/// Most classes that a matrix is drawn of, and letters of their names above its columns.
+/// Most classes that a matrix is drawn of, and letters of their names that have room above its columns;
+/// longer ones are rotated.
 const MATRIX_CLASSES: usize = 40;
 const HEAD_LETTERS: usize = 4;
 
@@ -62,19 +64,21 @@ fn summary(report: &Report, words: &Words, metrics: &[EpochMetrics]) -> Markup {
     let sets = [("upright", "upright"), (words.moved.name(), words.how_moved)];
     let best = metrics.iter().map(|m| m.validation_accuracy).fold(0.0, f64::max);
     let fact = |value: &str, name: &str| html! { div { b { (value) } span { (name) } } };
+    let of = |images: usize| format!(", {} {}s", grouped(images), words.image);
     html! {
         p.soft {
-            "Trained on " (config.training_images) " " (words.image) "s, " (how) ", for "
+            "Trained on " (grouped(config.training_images)) " " (words.image) "s, " (how) ", for "
             (metrics.len()) " epoch" @if metrics.len() != 1 { "s" } ". " (group)
         }
         div.facts {
             @for (set, name) in sets {
                 @if let Some(found) = evaluation.sets.get(set) {
-                    (fact(&format!("{:.2} %", found.accuracy), name))
+                    (fact(&format!("{:.2} %", found.accuracy), &(name.to_string() + &of(found.n))))
                 }
             }
-            (fact(&format!("{best:.2} %"), "best validation"))
-            (fact(&evaluation.parameters.to_string(), "parameters"))
+            (fact(&format!("{best:.2} %"),
+                &("best validation".to_string() + &of(config.validation_images))))
+            (fact(&grouped(evaluation.parameters), "parameters"))
         }
     }
 }
@@ -118,23 +122,24 @@ fn by_class(measured: &Measured, words: &Words) -> Result<Markup> {
     let count = measured.classes.len();
     let found = [confusion(&measured.upright, count)?, confusion(&measured.moved, count)?];
     let [upright, moved] = [found[0].by_class(), found[1].by_class()];
-    let classes = measured.classes.iter().zip(upright.into_iter().zip(moved));
+    let images = found[0].counts().iter().map(|row| row.iter().sum::<usize>());
+    let classes = measured.classes.iter().zip(images).zip(upright.into_iter().zip(moved));
     Ok(html! {
         h2 { "Classes" }
         div.scroll {
             table.figures {
-                tr { th { "per cent" } th { "upright" } th { (words.how_moved) } }
+                tr { th { "per cent" } th { "images" } th { "upright" } th { (words.how_moved) } }
                 tr.ours {
-                    td { "all" }
+                    td { "all" } td { (grouped(measured.upright.len())) }
                     @for found in &found { (percentage(Some(found.accuracy().accuracy), 1)) }
                 }
-                @for (class, (upright, moved)) in classes {
-                    tr { td { (class) } (percentage(upright, 1)) (percentage(moved, 1)) }
+                @for ((class, images), (upright, moved)) in classes {
+                    tr { td { (class) } td { (grouped(images)) } (percentage(upright, 1)) (percentage(moved, 1)) }
                 }
             }
         }
         p.soft {
-            (measured.upright.len()) " test photographs; " (words.how_moved)
+            (grouped(measured.upright.len())) " test photographs; " (words.how_moved)
             ": by any angle and 1 to 2."
         }
     })
@@ -170,7 +175,7 @@ fn matrices(measured: &Measured, words: &Words) -> Result<Markup> {
     Ok(html! {
         h2 { "Confusion" }
         p.soft {
-            (measured.upright.len()) " test " (words.image)
+            (grouped(measured.upright.len())) " test " (words.image)
             "s. Rows: true class; columns: predicted class."
         }
         div.pair {
@@ -182,7 +187,7 @@ fn matrices(measured: &Measured, words: &Words) -> Result<Markup> {
 
 fn matrix(name: &str, predictions: &[Prediction], classes: &[String]) -> Result<Markup> {
     let found = confusion(predictions, classes.len())?;
-    let head = |class: &String| class.chars().take(HEAD_LETTERS).collect::<String>();
+    let long = classes.iter().any(|class| class.chars().count() > HEAD_LETTERS);
     let background = |row: &[usize], class: usize, predicted: usize| {
         // Errors are few: their colour grows faster.
         let share = row[predicted] as f64 / row.iter().sum::<usize>().max(1) as f64;
@@ -196,10 +201,15 @@ fn matrix(name: &str, predictions: &[Prediction], classes: &[String]) -> Result<
         div.scroll {
             table.confusion {
                 caption { (name) }
-                tr { th {} @for class in classes { th title=(class) { (head(class)) } } }
+                tr {
+                    th {}
+                    @for class in classes {
+                        th title=(class) { span.rotated[long] { (class) } }
+                    }
+                }
                 @for (class, row) in found.counts().iter().enumerate() {
                     tr {
-                        th { (classes[class]) }
+                        th title=(classes[class]) { (classes[class]) }
                         @for (predicted, count) in row.iter().enumerate() {
                             td style=(background(row, class, predicted)) {
                                 @if *count > 0 { (count) }
@@ -217,7 +227,7 @@ fn stability(measured: &Measured, words: &Words) -> Markup {
     html! {
         h2 { "Stability" }
         p.soft {
-            "Accuracy of " (measured.stability.images) " test " (words.image)
+            "Accuracy of " (grouped(measured.stability.images)) " test " (words.image)
             "s, all rotated by the same angle or scaled by the same factor. From a scale of about "
             (words.too_large) " on, " (words.image) "s leave their canvas."
         }
@@ -266,10 +276,12 @@ fn features(measured: &Measured, words: &Words) -> Markup {
             "them, and the features transformed back (three channels as red, green and blue). "
             "Equivariant features look the same in every column."
             @if measured.equivariance.cnn.is_some() {
-                " The CNN has the same weights, without frames."
+                " Rows named CNN: the same weights in a plain CNN, whose taps lie on the pixel grid "
+                "everywhere. Its features do not turn and grow with the image, so transformed back "
+                "they differ from column to column."
             }
         }
-        div.scroll {
+        div.scroll tabindex="0" role="region" aria-label="picture of features" {
             img.picture src=(data_url(&measured.features))
                 alt={ "features of a transformed " (words.image) ", transformed back" };
         }
@@ -286,17 +298,19 @@ fn errors(measured: &Measured, words: &Words) -> Result<Markup> {
         h2 { "Most confident errors" }
         @for (name, predictions) in [("Upright", &measured.upright), (&moved, &measured.moved)] {
             @let wrong = predictions.iter().filter(|p| p.predicted != p.label).count();
-            h3 { (name) ": " (wrong) " of " (predictions.len()) " wrong, most confident first" }
+            h3 { (name) ": " (grouped(wrong)) " of " (grouped(predictions.len())) " wrong, most confident first" }
             div.mistakes {
                 @for error in most_confident_errors(predictions, ERRORS) {
-                    (one_error(error, &measured.classes, words.image)?)
+                    (one_error(error, measured)?)
                 }
             }
         }
     })
 }
 
-fn one_error(error: &Prediction, classes: &[String], image: &str) -> Result<Markup> {
+fn one_error(error: &Prediction, measured: &Measured) -> Result<Markup> {
+    let classes = &measured.classes;
+    let name = measured.names.get(&error.index).map_or("", String::as_str);
     let png = Canvas::enlarge(&error.image, 2, [0.0, 1.0]).png()?;
     let [label, predicted] = [error.label, error.predicted].map(|class| &classes[class]);
     Ok(html! {
@@ -304,7 +318,7 @@ fn one_error(error: &Prediction, classes: &[String], image: &str) -> Result<Mark
             img alt={ (label) " predicted as " (predicted) } src=(data_url(&png));
             figcaption {
                 (label) " predicted as " b { (predicted) } br;
-                (format!("{:.0} %", 100.0 * error.probability)) ", " (image) " " (error.index)
+                (format!("{:.0} %", 100.0 * error.probability)) ", " span.file { (name) }
             }
         }
     })

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sren::Equivariance;
 use sren::models::{Architecture, NetworkConfig};
-use sren_data::{CANVAS, PoseJitter, Source, TrainingSplit, read_bounded};
+use sren_data::{CANVAS, Dataset, PoseJitter, Source, TrainingSplit, read_bounded};
 
+use super::fine_tuning::FineTuning;
 use super::image_folder::ImageFolderConfig;
 use super::optimiser::OptimiserKind;
 use super::schedule::Schedule;
@@ -88,6 +89,9 @@ pub struct TrainingConfig {
     /// Where the images come from: mnist, stl10:DIR or a folder.
     #[serde(default, skip_serializing_if = "Source::is_mnist")]
     pub data: Source,
+    /// The same with its absolute path, for commands in other folders; filled in when a run starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_absolute: Option<Source>,
     /// The network's name: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos.
     pub arch: String,
     /// Its equivariance group: sren, so2, scale or cnn.
@@ -118,6 +122,9 @@ pub struct TrainingConfig {
     pub validation_images: usize,
     /// Epochs without a better validation accuracy after which training ends; 0 for never.
     pub patience: usize,
+    /// The epoch at which a finished run was extended by more; patience begins again there.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub extended_from: usize,
     /// Peak of the learning rate.
     pub learning_rate: f64,
     /// How the learning rate changes.
@@ -127,6 +134,9 @@ pub struct TrainingConfig {
     /// What images other than the bundled digits are brought to.
     #[serde(default, alias = "photographs", skip_serializing_if = "Option::is_none")]
     pub image_folder: Option<ImageFolderConfig>,
+    /// The run whose weights this one starts from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fine_tuning: Option<FineTuning>,
     /// The network in full. Without it, `arch` and `model` determine it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkConfig>,
@@ -134,6 +144,10 @@ pub struct TrainingConfig {
 
 fn is_zero(value: &u32) -> bool {
     *value == 0
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 impl TrainingConfig {
@@ -188,16 +202,34 @@ impl TrainingConfig {
         self.image_folder.as_ref().map_or(CANVAS, |folder| folder.canvas)
     }
 
-    /// Which of `images` training images it learns from, and which it holds out.
-    pub fn split(&self, images: usize) -> Result<TrainingSplit> {
-        let (training, validation) = (self.training_images, self.validation_images);
-        Ok(TrainingSplit::new(images, training, validation, self.seed)?)
+    /// Where the images are: at their absolute path or, if nothing is there, as it was typed.
+    pub fn source(&self) -> &Source {
+        self.data_absolute.as_ref().filter(|data| data.exists()).unwrap_or(&self.data)
+    }
+
+    /// Which of the training images it learns from, and which it holds out.
+    pub fn split(&self, images: &Dataset) -> Result<TrainingSplit> {
+        let (training, validation, seed) =
+            (self.training_images, self.validation_images, self.seed);
+        let (classes, labels) = (images.classes(), images.labels());
+        let split = match &self.image_folder {
+            Some(folder) if folder.validation_files > 0 => {
+                TrainingSplit::given(classes, labels, training, validation, seed)
+            }
+            Some(folder) if folder.stratified => {
+                TrainingSplit::stratified(classes, labels, training, validation, seed)
+            }
+            _ => TrainingSplit::new(labels.len(), training, validation, seed),
+        };
+        Ok(split?)
     }
 
     /// Learns from `images` images; at most a quarter as many are held out.
     pub fn set_training_images(&mut self, images: usize) {
         self.training_images = images;
-        self.validation_images = self.validation_images.min((images / 4).max(1));
+        if self.validation_images > 0 {
+            self.validation_images = self.validation_images.min(most_held_out(images));
+        }
     }
 
     /// Returns an error if it cannot be trained.
@@ -257,6 +289,11 @@ impl TrainingConfig {
             Err(error) => fail("a valid network", error.to_string()),
         }
     }
+}
+
+/// Most validation images beside `images` training images.
+pub(super) fn most_held_out(images: usize) -> usize {
+    (images / 4).max(1)
 }
 
 #[cfg(test)]

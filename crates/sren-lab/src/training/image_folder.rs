@@ -25,6 +25,14 @@ pub struct ImageFolderConfig {
     pub split_seed: u64,
     /// Whether images of small classes count more, so that all classes count the same.
     pub balance: bool,
+    /// Whether every class has its share of the images that are held out for validation. Runs of
+    /// version 0.1.0 have drawn them from all images.
+    #[serde(default)]
+    pub stratified: bool,
+    /// Number of images in a folder `val` beside `train` and `test`, to validate on instead of
+    /// training images; filled in from the data.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub validation_files: usize,
     /// Number of images to train and validate on; filled in from the data.
     #[serde(default)]
     pub images: usize,
@@ -34,6 +42,10 @@ pub struct ImageFolderConfig {
     /// How training images change from epoch to epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub augment: Option<PhotoAugmentation>,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 impl ImageFolderConfig {
@@ -114,6 +126,8 @@ mod tests {
             canvas: 0,
             split_seed: 1,
             balance: true,
+            stratified: true,
+            validation_files: 0,
             images: 0,
             classes: Vec::new(),
             augment: None,

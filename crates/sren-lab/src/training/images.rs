@@ -5,16 +5,16 @@ use sren_data::{
     Augmentation, Batch, Dataset, IMAGE_BUDGET, ImageFolder, Loaded, Source, Split, stl10,
 };
 
-use super::config::TrainingConfig;
+use super::config::{TrainingConfig, most_held_out};
 use super::image_folder::ImageFolderConfig;
 use crate::error::{LabError, Result};
 use crate::progress::Task;
 
 impl TrainingConfig {
-    /// Reads the images of `split`. Those that a run was made for must be there still.
+    /// Reads the images of `split`. Their classes must be those of the run.
     pub fn load(&self, split: Split) -> Result<Loaded> {
-        let loaded = match (&self.data, &self.image_folder) {
-            (Source::Mnist, None) => return Ok(complete(Dataset::mnist(split)?)),
+        let loaded = match (self.source(), &self.image_folder) {
+            (Source::Mnist, None) => return Ok(Dataset::mnist(split)?.into()),
             (Source::Folder(path), Some(photographs)) => {
                 let ImageFolderConfig { size, canvas, split_seed, .. } = *photographs;
                 let folder = ImageFolder::open(path, split_seed)?;
@@ -22,7 +22,7 @@ impl TrainingConfig {
                 folder.load_with(split, size, canvas, IMAGE_BUDGET, &|read| task.advance(read))?
             }
             (Source::Stl10(path), Some(ImageFolderConfig { size: stl10::SIDE, canvas, .. })) => {
-                complete(stl10::load_stl10(path, split, *canvas)?)
+                stl10::load_stl10(path, split, *canvas)?
             }
             (Source::Stl10(_), Some(ImageFolderConfig { size, .. })) => {
                 let expected = format!("size {}", stl10::SIDE);
@@ -38,33 +38,44 @@ impl TrainingConfig {
             }
         };
         let classes = self.image_folder.as_ref().map_or(&[][..], |p| &p.classes);
-        let images = self.image_folder.as_ref().map_or(0, |p| p.images);
         let found = loaded.images.classes();
         if !classes.is_empty() && found != classes {
             let expected = format!("the {} classes of the run", classes.len());
             let got = format!("{} others", found.len());
             return Err(LabError::invalid(self.data.to_string(), expected, got));
         }
-        if split == Split::Train && images != 0 && loaded.images.len() != images {
-            let expected = format!("the {images} training images of the run");
-            let got = loaded.images.len().to_string();
-            return Err(LabError::invalid(self.data.to_string(), expected, got));
-        }
         Ok(loaded)
+    }
+
+    /// Reads the test images and forgets them: what is wrong with them is better known before
+    /// training than after it.
+    pub fn check_test_images(&self) -> Result<()> {
+        match self.data {
+            Source::Mnist => Ok(()),
+            _ => self.load(Split::Test).map(|_| ()),
+        }
     }
 
     /// Fills in what follows from the training images: classes, the ends of the network, and how
     /// many to train and validate on where the config says 0.
-    pub fn fit_to(&mut self, images: &Dataset) {
-        let Some(photographs) = &mut self.image_folder else { return };
-        photographs.classes = images.classes().to_vec();
-        photographs.images = images.len();
+    pub fn fit_to(&mut self, loaded: &Loaded) {
+        let Some(folder) = &mut self.image_folder else { return };
+        let images = &loaded.images;
+        folder.classes = images.classes().to_vec();
+        folder.images = images.len();
+        folder.validation_files = loaded.validation;
         if let Some(network) = &mut self.network {
             network.image_channels = ImageFolderConfig::CHANNELS;
             network.classes = images.classes().len();
         }
-        if self.validation_images == 0 {
-            self.validation_images = (images.len() / 10).max(1);
+        if loaded.validation > 0 {
+            self.validation_images = loaded.validation;
+        } else if self.validation_images == 0 {
+            let most = match self.training_images {
+                0 => images.len(),
+                training => most_held_out(training),
+            };
+            self.validation_images = (images.len() / 10).max(1).min(most);
         }
         if self.training_images == 0 {
             self.training_images = images.len().saturating_sub(self.validation_images);
@@ -108,8 +119,4 @@ impl TrainingConfig {
         let augmentation = if self.augment { Augmentation::PAPER } else { Augmentation::NONE };
         Augmentation { shift: self.shift, ..augmentation }.draw(self.seed, epoch, index)
     }
-}
-
-fn complete(images: Dataset) -> Loaded {
-    images.into()
 }

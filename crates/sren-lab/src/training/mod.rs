@@ -3,18 +3,22 @@
 //! Every draw follows from the config's seed and the step it is for, so that a run that was stopped
 //! goes on as if it never had been.
 
+mod checksum;
 mod config;
 mod drawn_positions;
+mod fine_tuning;
 mod image_folder;
 mod images;
 mod optimiser;
 mod pose_cache;
 mod run_folder;
+mod run_lock;
 mod schedule;
 mod trainer;
 
 pub use config::{Preset, TrainingConfig};
 pub(crate) use drawn_positions::with_positions;
+pub use fine_tuning::FineTuning;
 pub use image_folder::{ImageFolderConfig, class_weights};
 pub use optimiser::{Optimiser, OptimiserKind};
 pub(crate) use run_folder::parse_metrics;

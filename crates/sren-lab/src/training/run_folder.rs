@@ -5,25 +5,32 @@
 //! metrics.jsonl                  one line per epoch
 //! model.safetensors              the weights of the best epoch
 //! checkpoint/state.safetensors   the weights and the optimiser where the run stopped
+//! images.csv                     the files it learns from: checksum, length, name
+//! lock                           locked while it trains
 //! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sren::models::{Network, current_name};
 use sren::{Precision, Weights};
-use sren_data::read_bounded;
+use sren_data::{Loaded, Manifest, read_bounded};
 
+use super::checksum;
 use super::config::TrainingConfig;
 use super::optimiser::{Optimiser, OptimiserKind};
+use super::run_lock::{LOCK_FILE, RunLock};
 use crate::artifact::atomic_write;
 use crate::error::{LabError, Result};
 
 /// Most bytes of weights: those of the largest network, with its optimiser,
 const MAX_WEIGHTS: u64 = 2 << 30;
-/// and of metrics.
-const MAX_METRICS: u64 = 1 << 28;
+/// and of metrics or a list of images.
+const MAX_TEXT: u64 = 1 << 28;
+/// What a new run may find in its folder: left by one that ended before it wrote its config.
+const LEFT_OVER: [&str; 3] = [LOCK_FILE, "checkpoint", "images.csv"];
 
 /// One epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,32 +64,74 @@ pub struct Checkpoint {
     pub loss: f64,
     /// Images classified correctly in these steps.
     pub right: usize,
+    /// Threads that computed them; 0 if that is unknown.
+    pub threads: usize,
 }
 
 /// The folder of one run.
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     path: PathBuf,
+    lock: Option<Arc<RunLock>>,
 }
 
 impl RunFolder {
-    /// Starts a run in `path`, which must not hold one yet.
+    /// Starts a run in `path`, a new or empty folder, and locks it.
     pub fn create(path: &Path, config: &TrainingConfig) -> Result<Self> {
-        let folder = Self { path: path.to_path_buf() };
+        let mut folder = Self { path: path.to_path_buf(), lock: None };
+        let name = path.display().to_string();
         if folder.file("config.toml").exists() {
-            let name = path.display().to_string();
             return Err(LabError::invalid(name, "a folder without a run", "one (see --resume)"));
+        }
+        let is_foreign = |entry: &fs::DirEntry| {
+            !LEFT_OVER.iter().any(|known| entry.file_name().to_str() == Some(known))
+        };
+        if let Ok(entries) = fs::read_dir(path)
+            && let Some(foreign) = entries.flatten().find(is_foreign)
+        {
+            let got = format!("one with {}", foreign.file_name().to_string_lossy());
+            return Err(LabError::invalid(name, "a new or empty folder", got));
         }
         let checkpoints = folder.file("checkpoint");
         fs::create_dir_all(&checkpoints)
             .map_err(|source| LabError::Write { path: checkpoints, source })?;
-        atomic_write(&folder.file("config.toml"), config.to_toml()?.as_bytes())?;
+        folder.lock()?;
+        folder.save_config(config)?;
         Ok(folder)
+    }
+
+    /// Locks the folder for this process, until the last copy of `self` is dropped. Returns an error
+    /// that names the process if another one trains in it.
+    pub fn lock(&mut self) -> Result<()> {
+        if self.lock.is_none() {
+            self.lock = Some(Arc::new(RunLock::acquire(&self.path)?));
+        }
+        Ok(())
+    }
+
+    fn save_config(&self, config: &TrainingConfig) -> Result<()> {
+        atomic_write(&self.file("config.toml"), config.to_toml()?.as_bytes())
+    }
+
+    /// Makes the run one of `epochs` epochs. Returns an error if more are done.
+    pub fn set_epochs(&self, config: &mut TrainingConfig, epochs: usize) -> Result<()> {
+        let done = self.load_metrics()?.len();
+        if epochs < done {
+            let expected = format!("at least the {done} epochs that are done");
+            let name = self.path.display().to_string();
+            return Err(LabError::invalid(name, expected, epochs.to_string()));
+        }
+        if epochs > config.epochs {
+            config.extended_from = done;
+        }
+        config.epochs = epochs;
+        config.check(&self.path.display().to_string())?;
+        self.save_config(config)
     }
 
     /// The run in `path`, with its config.
     pub fn open(path: &Path) -> Result<(Self, TrainingConfig)> {
-        let folder = Self { path: path.to_path_buf() };
+        let folder = Self { path: path.to_path_buf(), lock: None };
         let config = folder.file("config.toml");
         if !config.exists() {
             let got = if path.exists() { "one without config.toml" } else { "nothing there" };
@@ -104,7 +153,38 @@ impl RunFolder {
 
     /// Saves the weights of the best epoch.
     pub fn save_model(&self, weights: &Weights) -> Result<()> {
-        atomic_write(&self.file("model.safetensors"), &weights.to_bytes(Precision::Single)?)
+        let mut file = weights.clone();
+        checksum::seal(&mut file);
+        atomic_write(&self.file("model.safetensors"), &file.to_bytes(Precision::Single)?)
+    }
+
+    /// Saves the list of the files that the run learns from.
+    pub fn save_manifest(&self, manifest: &Manifest) -> Result<()> {
+        if manifest.is_empty() {
+            return Ok(());
+        }
+        atomic_write(&self.file("images.csv"), manifest.to_string().as_bytes())
+    }
+
+    /// Returns an error if the training images are not those that the run began with.
+    pub fn check_images(&self, config: &TrainingConfig, found: &Loaded) -> Result<()> {
+        let name = config.source().to_string();
+        let path = self.file("images.csv");
+        if path.exists() {
+            check_is_file(&path)?;
+            let bytes = read_bounded(&path, MAX_TEXT).map_err(|e| unreadable(&path, e))?;
+            let text = String::from_utf8(bytes).map_err(|e| unreadable(&path, e))?;
+            let manifest = Manifest::parse(&path.display().to_string(), &text)?;
+            if let Some(changes) = manifest.changes(&found.manifest) {
+                return Err(LabError::invalid(name, "the training images of the run", changes));
+            }
+        }
+        let images = config.image_folder.as_ref().map_or(0, |folder| folder.images);
+        if images != 0 && found.images.len() != images {
+            let expected = format!("the {images} training images of the run");
+            return Err(LabError::invalid(name, expected, found.images.len().to_string()));
+        }
+        Ok(())
     }
 
     /// `network` with the weights of the best epoch.
@@ -140,7 +220,7 @@ impl RunFolder {
             return Ok(Vec::new());
         }
         check_is_file(&path)?;
-        let bytes = read_bounded(&path, MAX_METRICS).map_err(|e| unreadable(&path, e))?;
+        let bytes = read_bounded(&path, MAX_TEXT).map_err(|e| unreadable(&path, e))?;
         let text = String::from_utf8(bytes).map_err(|e| unreadable(&path, e))?;
         parse_metrics(&path.display().to_string(), &text)
     }
@@ -152,17 +232,17 @@ impl RunFolder {
             file.tensors.insert(format!("network.{name}"), tensor.clone());
         }
         checkpoint.optimiser.save(&mut file);
-        let sum = checksum(&file);
         for (key, value) in [
             ("epoch", checkpoint.epoch.to_string()),
             ("step", checkpoint.step.to_string()),
             // As bits: decimal digits might round.
             ("loss", checkpoint.loss.to_bits().to_string()),
             ("right", checkpoint.right.to_string()),
-            ("checksum", sum.to_string()),
+            ("threads", checkpoint.threads.to_string()),
         ] {
             file.metadata.insert(key.into(), value);
         }
+        checksum::seal(&mut file);
         atomic_write(&self.file("checkpoint/state.safetensors"), &file.to_bytes(Precision::Single)?)
     }
 
@@ -170,14 +250,10 @@ impl RunFolder {
     pub fn load_checkpoint(&self, kind: OptimiserKind) -> Result<Checkpoint> {
         let path = self.file("checkpoint/state.safetensors");
         let mut file = read_weights(&path)?;
-        let sum = checksum(&file);
         let number = |file: &Weights, key: &str| -> Result<u64> {
             let found = file.metadata.get(key).and_then(|value| value.parse().ok());
             found.ok_or_else(|| unreadable(&path, format!("no number {key} in it")))
         };
-        if number(&file, "checksum")? != u64::from(sum) {
-            return Err(unreadable(&path, "values that do not fit their checksum"));
-        }
         use_current_names(&mut file);
         let optimiser = Optimiser::load(kind, &mut file)
             .ok_or_else(|| unreadable(&path, "no state of the optimiser in it"))?;
@@ -194,6 +270,7 @@ impl RunFolder {
             step: number(&file, "step")? as usize,
             loss: f64::from_bits(number(&file, "loss")?),
             right: number(&file, "right")? as usize,
+            threads: number(&file, "threads").unwrap_or(0) as usize,
         })
     }
 }
@@ -209,7 +286,9 @@ pub(crate) fn parse_metrics(name: &str, text: &str) -> Result<Vec<EpochMetrics>>
 fn read_weights(path: &Path) -> Result<Weights> {
     check_is_file(path)?;
     let bytes = read_bounded(path, MAX_WEIGHTS).map_err(|e| unreadable(path, e))?;
-    Weights::from_bytes(&bytes).map_err(|e| unreadable(path, e))
+    let weights = Weights::from_bytes(&bytes).map_err(|e| unreadable(path, e))?;
+    checksum::verify(&path.display().to_string(), &weights)?;
+    Ok(weights)
 }
 
 /// Renames the weights of a file of version 0.1.0. In a checkpoint their names have a prefix.
@@ -242,14 +321,4 @@ fn check_is_file(path: &Path) -> Result<()> {
 fn unreadable(path: &Path, why: impl std::fmt::Display) -> LabError {
     let why = why.to_string().replace('\n', " ");
     LabError::invalid(path.display().to_string(), "a whole file of this run", why)
-}
-
-/// CRC-32 of all values.
-fn checksum(weights: &Weights) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    for (_, values) in weights.tensors.values() {
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        hasher.update(&bytes);
-    }
-    hasher.finalize()
 }

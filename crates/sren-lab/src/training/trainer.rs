@@ -9,7 +9,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use sren::models::{Network, TrainingBatch, TrainingLoss};
 use sren::pose::Pose;
 use sren::{Grid, PoseField, Similarity, Weights};
-use sren_data::{Dataset, Split, TrainingSplit};
+use sren_data::{Dataset, Loaded, Split, TrainingSplit};
 
 use super::config::TrainingConfig;
 use super::drawn_positions::with_positions;
@@ -67,56 +67,33 @@ pub struct Trainer {
     step: usize,
     loss: f64,
     right: usize,
+    previous_threads: Option<usize>,
 }
 
 impl Trainer {
     /// A new run in `folder`.
     pub fn start(config: TrainingConfig, folder: RunFolder) -> Result<Self> {
-        let images = config.load(Split::Train)?.images;
+        let images = config.load(Split::Train)?;
         Self::start_on(images, config, folder)
     }
 
     /// A new run in `folder`, on the training images of its config.
-    pub fn start_on(images: Dataset, config: TrainingConfig, folder: RunFolder) -> Result<Self> {
-        let optimiser = Optimiser::new(config.optimiser);
-        let split = config.split(images.len())?;
-        let class_weights = config.image_folder.as_ref().filter(|p| p.balance).map(|_| {
-            let labels = split.training.iter().map(|index| images.labels()[*index]);
-            class_weights(labels, images.classes().len())
-        });
-        let device = Device::flex().autodiff();
-        device.seed(config.seed);
-        let network = config.network()?.init(&device)?;
-        // Burn draws weights when they are first read: now.
-        Weights::of(&network);
-        let metrics = Vec::new();
-        let (step, loss, right) = (0, 0.0, 0);
-        Ok(Self {
-            config,
-            folder,
-            images,
-            split,
-            class_weights,
-            device,
-            network,
-            poses: PoseCache::default(),
-            optimiser,
-            metrics,
-            step,
-            loss,
-            right,
-        })
+    pub fn start_on(images: Loaded, config: TrainingConfig, folder: RunFolder) -> Result<Self> {
+        folder.save_manifest(&images.manifest)?;
+        Self::prepare(images.images, config, folder)?.with_first_weights()
     }
 
     /// The run of `folder`, from where it stopped. A run that was stopped before its first
     /// checkpoint starts over.
-    pub fn resume(config: TrainingConfig, folder: RunFolder) -> Result<Self> {
+    pub fn resume(config: TrainingConfig, mut folder: RunFolder) -> Result<Self> {
+        folder.lock()?;
+        let images = config.load(Split::Train)?;
+        folder.check_images(&config, &images)?;
         let kind = config.optimiser;
-        let fresh = !folder.path().join("checkpoint/state.safetensors").exists();
-        let mut run = Self::start(config, folder)?;
-        if fresh {
-            return Ok(run);
+        if !folder.path().join("checkpoint/state.safetensors").exists() {
+            return Self::start_on(images, config, folder);
         }
+        let mut run = Self::prepare(images.images, config, folder)?;
         let checkpoint = run.folder.load_checkpoint(kind)?;
         run.metrics = run.folder.load_metrics()?;
         if run.metrics.len() < checkpoint.epoch {
@@ -134,7 +111,60 @@ impl Trainer {
         run.network = checkpoint.weights.apply(run.network)?;
         run.optimiser = checkpoint.optimiser;
         (run.step, run.loss, run.right) = (checkpoint.step, checkpoint.loss, checkpoint.right);
+        run.previous_threads = Some(checkpoint.threads).filter(|threads| *threads > 0);
         Ok(run)
+    }
+
+    /// A run with random weights.
+    fn prepare(images: Dataset, config: TrainingConfig, mut folder: RunFolder) -> Result<Self> {
+        folder.lock()?;
+        let optimiser = Optimiser::new(config.optimiser);
+        let split = config.split(&images)?;
+        let class_weights = config.image_folder.as_ref().filter(|p| p.balance).map(|_| {
+            let labels = split.training.iter().map(|index| images.labels()[*index]);
+            class_weights(labels, images.classes().len())
+        });
+        let device = Device::flex().autodiff();
+        device.seed(config.seed);
+        let mut network = config.network()?.init(&device)?;
+        // Burn draws weights when they are first read: now.
+        Weights::of(&network);
+        if config.fine_tuning.as_ref().is_some_and(|tuning| tuning.freeze_backbone) {
+            network = network.with_frozen_backbone();
+        }
+        let metrics = Vec::new();
+        let (step, loss, right) = (0, 0.0, 0);
+        Ok(Self {
+            config,
+            folder,
+            images,
+            split,
+            class_weights,
+            device,
+            network,
+            poses: PoseCache::default(),
+            optimiser,
+            metrics,
+            step,
+            loss,
+            right,
+            previous_threads: None,
+        })
+    }
+
+    /// With the weights of the run that it is to start from.
+    fn with_first_weights(mut self) -> Result<Self> {
+        if let Some(tuning) = &self.config.fine_tuning {
+            self.network = tuning.start(self.network, &self.config.classes())?;
+        }
+        Ok(self)
+    }
+
+    /// The number of threads before a run was resumed, and now, if they are not the same: then sums
+    /// are made in another order, and the last bits differ.
+    pub fn changed_threads(&self) -> Option<[usize; 2]> {
+        let now = rayon::current_num_threads();
+        self.previous_threads.filter(|before| *before != now).map(|before| [before, now])
     }
 
     /// The metrics of all epochs so far.
@@ -297,6 +327,7 @@ impl Trainer {
             step: self.step,
             loss: self.loss,
             right: self.right,
+            threads: rayon::current_num_threads(),
         })
     }
 
@@ -305,6 +336,7 @@ impl Trainer {
         let best = accuracies.enumerate().fold((0, -1.0), |best, (epoch, value)| {
             if value > best.1 { (epoch + 1, value) } else { best }
         });
-        self.config.patience > 0 && self.metrics.len() >= best.0 + self.config.patience
+        let since = best.0.max(self.config.extended_from);
+        self.config.patience > 0 && self.metrics.len() >= since + self.config.patience
     }
 }

@@ -67,6 +67,15 @@ struct View {
 }
 
 impl Canonicalised {
+    /// Both branches with backbones that do not learn.
+    pub fn with_frozen_backbones(self) -> Self {
+        Self {
+            classifier: self.classifier.with_frozen_backbone(),
+            branch: self.branch.with_frozen_backbone(),
+            ..self
+        }
+    }
+
     /// `classifier` with a plain `branch`.
     pub fn new(
         classifier: Classifier,

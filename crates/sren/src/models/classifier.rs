@@ -32,6 +32,11 @@ impl Classifier {
         self.equivariance
     }
 
+    /// The classifier with a backbone that does not learn.
+    pub fn with_frozen_backbone(self) -> Self {
+        Self { backbone: self.backbone.no_grad(), ..self }
+    }
+
     /// The local frames of images `[n, h, w, c]`.
     pub fn frames(&self, images: &Tensor<4>) -> Result<Frames> {
         self.frames_of(self.pose_fields(images)?)

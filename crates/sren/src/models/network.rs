@@ -221,6 +221,15 @@ impl Network {
         }
     }
 
+    /// The network with backbones that do not learn, only heads do. Batch norm still follows the
+    /// images it is trained on.
+    pub fn with_frozen_backbone(self) -> Self {
+        match self {
+            Self::Single(classifier) => Self::Single(classifier.with_frozen_backbone()),
+            Self::Canonicalised(pair) => Self::Canonicalised(pair.with_frozen_backbones()),
+        }
+    }
+
     /// The equivariance group.
     pub fn equivariance(&self) -> Equivariance {
         self.classifier().equivariance

@@ -16,7 +16,7 @@ const MOST_LINES: usize = 4;
 /// two beside each other, with so much room for each.
 const PANEL: [f64; 2] = [230.0, 132.0];
 /// Left, top, right and bottom of the area of a panel.
-const PANEL_AREA: [f64; 4] = [40.0, 24.0, 222.0, 110.0];
+const PANEL_AREA: [f64; 4] = [40.0, 24.0, 212.0, 110.0];
 /// Room above the panels for the title, and below them.
 const PANEL_HEAD: f64 = 30.0;
 const PANEL_FOOT: f64 = 24.0;

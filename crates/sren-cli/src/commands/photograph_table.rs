@@ -32,7 +32,7 @@ pub(crate) fn table(evaluation: &PhotographEvaluation) -> String {
         "{model}{plus}: {parameters} parameters, test images of {data}\n\n{overall}\n\n{by_class}"
     );
     let longest = classes.iter().map(|class| class.chars().count()).max().unwrap_or(0);
-    let width: usize = classes.iter().map(|class| class.chars().count().max(4) + 3).sum();
+    let width: usize = classes.iter().map(|class| class.chars().count().max(4) + 2).sum();
     let letters = if longest + width <= LINE { longest } else { SHORT };
     let heads = || classes.iter().map(|class| class.chars().take(letters).collect::<String>());
     for (name, set) in &sets {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use clap::Args;
 use sren_data::NamedImage;
+use sren_lab::grouped;
 use sren_lab::inference::{Prediction, Predictor};
 use sren_lab::progress::Task;
 use sren_lab::threads::with_threads;
@@ -53,6 +54,7 @@ impl Predict {
         let predictor = Predictor::open(&self.run)?;
         let begin = Instant::now();
         let (mut predicted, mut failed, mut first) = (0, 0, true);
+        let mut read_seconds = 0.0;
         let mut images = self.images();
         // Results on a terminal are their own progress.
         let hidden = std::io::stdout().is_terminal();
@@ -68,7 +70,10 @@ impl Predict {
                 failed += 1;
             }
             let batch: Vec<NamedImage> = batch.into_iter().flatten().collect();
-            for prediction in predictor.predict(&batch, self.top.into())? {
+            let reading = Instant::now();
+            let read = predictor.read(&batch);
+            read_seconds += reading.elapsed().as_secs_f64();
+            for prediction in predictor.predict_prepared(read, self.top.into())? {
                 match prediction {
                     Ok(prediction) => {
                         self.show(&prediction, first)?;
@@ -87,7 +92,11 @@ impl Predict {
         drop(task);
         let seconds = begin.elapsed().as_secs_f64();
         let rate = predicted as f64 / seconds.max(1e-9);
-        note(&format!("{predicted} images in {seconds:.2} s: {rate:.0} images/s, {failed} failed"));
+        let share = 100.0 * read_seconds / seconds.max(1e-9);
+        note(&format!(
+            "{} images in {seconds:.2} s: {rate:.0} images/s, {share:.0} % of it reading, {failed} failed",
+            grouped(predicted)
+        ));
         Ok(failed)
     }
 

@@ -14,7 +14,8 @@ pub(crate) fn broken_runs(data: &Path, path: &Path) {
     let (model, file) = (path.join("model.safetensors"), path.join("config.toml"));
     let (weights, config) = (fs::read(&model).unwrap(), fs::read_to_string(&file).unwrap());
     // Without a checksum, as other programs write it.
-    let mut nan = Weights { metadata: Default::default(), ..Weights::from_bytes(&weights).unwrap() };
+    let mut nan =
+        Weights { metadata: Default::default(), ..Weights::from_bytes(&weights).unwrap() };
     nan.tensors.values_mut().next().unwrap().1[0] = f32::NAN;
     let nan = nan.to_bytes(Precision::Single).unwrap();
     let mut wide = weights.clone();

@@ -40,6 +40,15 @@ pub struct Prediction {
     pub pose: Option<DominantPose>,
 }
 
+/// An image as a network sees it.
+#[derive(Debug, Clone)]
+pub struct PreparedImage {
+    name: String,
+    input: Image,
+    /// Pixels of the file along one pixel of the input.
+    pixel: f64,
+}
+
 /// A trained model that predicts.
 ///
 /// ```no_run
@@ -71,33 +80,47 @@ impl Predictor {
     /// The prediction for each image, with the `top` most probable classes. An image that cannot be
     /// read is an error of its own.
     pub fn predict(&self, named: &[NamedImage], top: usize) -> Result<Vec<Result<Prediction>>> {
-        let read = |image: &NamedImage| -> Result<(Image, f64)> {
+        self.predict_prepared(self.read(named), top)
+    }
+
+    /// Reads images and brings them to what the network sees, in parallel.
+    pub fn read(&self, named: &[NamedImage]) -> Vec<Result<PreparedImage>> {
+        let read = |image: &NamedImage| -> Result<PreparedImage> {
             let (name, side) = (image.to_string(), self.preprocessing.letterbox.side);
             let ReducedImage { image, size: [height, width], .. } = image.read(side)?;
-            let longer = height.max(width) as f64;
-            let input = self.preprocessing.apply(&image, &Similarity::IDENTITY);
-            let input = input.map_err(|e| LabError::invalid(name, "an image", e.to_string()))?;
-            Ok((input, longer / side as f64))
+            let pixel = height.max(width) as f64 / side as f64;
+            match self.preprocessing.apply(&image, &Similarity::IDENTITY) {
+                Ok(input) => Ok(PreparedImage { name, input, pixel }),
+                Err(error) => Err(LabError::invalid(name, "an image", error.to_string())),
+            }
         };
-        let images: Vec<Result<(Image, f64)>> = named.par_iter().map(read).collect();
-        let readable: Vec<&Image> = images.iter().flatten().map(|(image, _)| image).collect();
+        named.par_iter().map(read).collect()
+    }
+
+    /// [`predict`](Self::predict) of images that [`read`](Self::read) gave.
+    pub fn predict_prepared(
+        &self,
+        images: Vec<Result<PreparedImage>>,
+        top: usize,
+    ) -> Result<Vec<Result<Prediction>>> {
+        let readable: Vec<&Image> = images.iter().flatten().map(|image| &image.input).collect();
         let mut found = if readable.is_empty() {
             Vec::new().into_iter()
         } else {
             self.predict_batch(&readable, top)?.into_iter()
         };
-        let answer = |(image, name): (Result<(Image, f64)>, &NamedImage)| {
-            let (_, pixel) = image?;
+        let answer = |image: Result<PreparedImage>| {
+            let PreparedImage { name, pixel, .. } = image?;
             let missing = || LabError::invalid("prediction", "one for each image", "fewer");
             let (top, pose) = found.next().ok_or_else(missing)?;
             Ok(Prediction {
-                image: name.to_string(),
+                image: name,
                 best: top.first().cloned().ok_or_else(missing)?,
                 top,
                 pose: pose.map(|p| DominantPose { scale_px: p.scale_px * pixel, ..p }),
             })
         };
-        Ok(images.into_iter().zip(named).map(answer).collect())
+        Ok(images.into_iter().map(answer).collect())
     }
 
     fn predict_batch(

@@ -183,3 +183,19 @@ fn quiet_commands_print_results_only() {
     assert_eq!((failed.status.code(), said.lines().count()), (Some(1), 1), "{said}");
     assert!(said.starts_with("error: none.png: "), "{said}");
 }
+
+#[test]
+fn long_work_says_how_long_it_will_take() {
+    let long = |count| ["eval", "--images", count, "--sets", "upright", "--threads", "1", "--json"];
+    let begin = std::time::Instant::now();
+    let (mut count, mut loud) = ("1500", sren(&long("1500")));
+    // On a fast machine that is no long work.
+    if begin.elapsed().as_secs() < 8 {
+        (count, loud) = ("10000", sren(&long("10000")));
+    }
+    let said = support::said(&loud);
+    let line = said.lines().find(|line| line.starts_with("evaluating upright: "));
+    assert!(line.is_some_and(|line| line.ends_with(" left")), "{said}");
+    let quiet = sren(&[&long(count)[..], &["--quiet"]].concat());
+    assert_eq!((support::said(&quiet).as_str(), &quiet.stdout), ("", &loud.stdout));
+}

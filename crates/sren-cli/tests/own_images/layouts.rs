@@ -57,7 +57,11 @@ fn every_class_is_trained_on_or_named() {
     assert!(!out.exists());
     assert_eq!(sren(&[&arguments[..], &["--images", "0"]].concat()).status.code(), Some(2));
     let run = nothing("few-images");
-    succeeds(&train(text(&data), text(&run), &["--images", "8", "--epochs", "1"]));
+    succeeds(&train(
+        text(&data),
+        text(&run),
+        &["--images", "8", "--epochs", "1", "--test-images", "70000"],
+    ));
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
     // A quarter of 8, not a tenth of all.
     assert!(config.contains("training_images = 8") && config.contains("validation_images = 2"));

@@ -76,9 +76,16 @@ fn measured(data: &Path, path: &Path) {
         "data:image/png",
         "blob",
         "12 test photographs",
+        "upright, 12 photographs",
+        "title=\"blob\"",
+        "aria-label=\"picture of features\"",
+        "the same weights in a plain CNN",
     ] {
         assert!(page.contains(part), "report.html does not say {part:?}");
     }
+    // Errors are shown with the names of their files.
+    let all_right = ["Upright", "OOD"].iter().all(|set| page.contains(&format!("{set}: 0 of 12")));
+    assert_eq!(page.contains("<span class=\"file\">test/b"), !all_right);
     let images = text(data);
     let measured = ["equivariance", run, "--images", images, "--count", "1", "--positions", "1"];
     let measured = json(&sren(&[&measured[..], &["--angles", "4", "--json"]].concat()));

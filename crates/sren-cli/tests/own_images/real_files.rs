@@ -127,3 +127,39 @@ fn digits_have_names_everywhere() {
     assert_eq!(json(&sren(&one))["sets"]["r"]["n"], 1);
     assert_fails(&["eval", "mnist:5-1"], &["mnist:5-1", "expected mnist:0 to mnist:9999"]);
 }
+
+/// The most memory that a command takes, in MB.
+#[cfg(target_os = "linux")]
+fn peak_memory(arguments: &[&str]) -> u64 {
+    let mut child = crate::support::command(arguments).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let status = fs::read_to_string(&status).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+        peak = peak.max(number.unwrap_or(0u64));
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert!(child.wait().unwrap().success(), "{arguments:?}");
+    peak / 1024
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn large_images_need_little_memory() {
+    let folder = folder("memory");
+    let (large, small) = (folder.join("large.jpg"), folder.join("small.png"));
+    halves(8000, 8000).save(&large).unwrap();
+    halves(64, 64).save(&small).unwrap();
+    let out = text(&folder);
+    for arguments in [
+        &["predict", "mnist-sren", text(&large)][..],
+        &["pose", text(&large), "-o", text(&folder.join("pose.png"))],
+        &["visualize", "mnist-sren", text(&large), "-o", out],
+        &["visualize", "mnist-sren", text(&small), "-o", out],
+    ] {
+        let peak = peak_memory(arguments);
+        assert!((10..500).contains(&peak), "{peak} MB: {arguments:?}");
+    }
+}

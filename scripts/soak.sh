@@ -76,14 +76,14 @@ killed() {
     for _ in 1 2 3; do
         pause "${length[$1]}"
         kill -s "$2" $run 2>/dev/null && faults=$((faults + 1))
-        wait $run
+        wait $run 2>/dev/null
         [ -e round/config.toml ] || { rm -rf round; start round "$1"; continue; }
         "$sren" -q train --resume round --threads 1 --test-images 10 > /dev/null 2>&1 &
         run=$!
     done
     pause "${length[$1]}"
     kill -s "$2" $run 2>/dev/null && faults=$((faults + 1))
-    wait $run
+    wait $run 2>/dev/null
     finish round "$1"
 }
 
@@ -97,7 +97,7 @@ full_disk() {
         return
     fi
     start "$disk/run" "$1"
-    wait $run
+    wait $run 2>/dev/null
     faults=$((faults + 1))
     mount -o remount,size=200m "$disk"
     [ -e "$disk/run/config.toml" ] || { rm -rf "$disk/run"; start "$disk/run" "$1"; wait $run; }

@@ -6,6 +6,6 @@ mod predictor;
 mod preprocessing;
 
 pub use dominant_pose::DominantPose;
-pub use model::{BUNDLED, Model, inference_device};
+pub use model::{BUNDLED, BUNDLED_CNN, Model, inference_device};
 pub use predictor::{ClassProbability, Prediction, Predictor, PreparedImage};
 pub use preprocessing::Preprocessing;

@@ -7,8 +7,9 @@ use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
 use serde::Serialize;
 use sren::models::Network;
-use sren::{Equivariance, Image, Similarity};
+use sren::{Equivariance, Image, PoseField, Similarity};
 use sren_data::{NamedImage, ReducedImage};
+use utoipa::ToSchema;
 
 use super::dominant_pose::DominantPose;
 use super::model::{Model, inference_device};
@@ -16,7 +17,7 @@ use super::preprocessing::Preprocessing;
 use crate::error::{LabError, Result};
 
 /// A class and its probability.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ClassProbability {
     /// The name of the class.
     pub class: String,
@@ -25,7 +26,7 @@ pub struct ClassProbability {
 }
 
 /// The prediction for one image.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[non_exhaustive]
 pub struct Prediction {
     /// The image's name.
@@ -43,10 +44,14 @@ pub struct Prediction {
 /// An image as a network sees it.
 #[derive(Debug, Clone)]
 pub struct PreparedImage {
-    name: String,
-    input: Image,
+    /// The image's name.
+    pub(crate) name: String,
+    /// What the network sees.
+    pub(crate) input: Image,
+    /// Height and width of the file.
+    pub(crate) size: [usize; 2],
     /// Pixels of the file along one pixel of the input.
-    pixel: f64,
+    pub(crate) pixel: f64,
 }
 
 /// A trained model that predicts.
@@ -70,11 +75,30 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// The model of the run in `path`, or the [bundled](super::BUNDLED) one.
+    /// The model of the run in `path`, or a [bundled](super::BUNDLED) one.
     pub fn open(path: &Path) -> Result<Self> {
-        let Model { network, config } = Model::open(path)?;
+        Ok(Self::new(Model::open(path)?))
+    }
+
+    /// Predicts with a model.
+    pub fn new(Model { network, config }: Model) -> Self {
         let (classes, preprocessing) = (config.classes(), config.preprocessing());
-        Ok(Self { network, classes, preprocessing })
+        Self { network, classes, preprocessing }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The names of the classes.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// What is done to images before the network sees them.
+    pub fn preprocessing(&self) -> &Preprocessing {
+        &self.preprocessing
     }
 
     /// The prediction for each image, with the `top` most probable classes. An image that cannot be
@@ -85,16 +109,27 @@ impl Predictor {
 
     /// Reads images and brings them to what the network sees, in parallel.
     pub fn read(&self, named: &[NamedImage]) -> Vec<Result<PreparedImage>> {
-        let read = |image: &NamedImage| -> Result<PreparedImage> {
-            let (name, side) = (image.to_string(), self.preprocessing.letterbox.side);
-            let ReducedImage { image, size: [height, width], .. } = image.read(side)?;
-            let pixel = height.max(width) as f64 / side as f64;
-            match self.preprocessing.apply(&image, &Similarity::IDENTITY) {
-                Ok(input) => Ok(PreparedImage { name, input, pixel }),
-                Err(error) => Err(LabError::invalid(name, "an image", error.to_string())),
-            }
-        };
+        let side = self.preprocessing.letterbox.side;
+        let read = |image: &NamedImage| self.prepare(image.to_string(), &image.read(side)?);
         named.par_iter().map(read).collect()
+    }
+
+    /// Brings an image to what the network sees.
+    pub fn prepare(&self, name: String, image: &ReducedImage) -> Result<PreparedImage> {
+        let (size, side) = (image.size, self.preprocessing.letterbox.side);
+        let pixel = size[0].max(size[1]) as f64 / side as f64;
+        match self.preprocessing.apply(&image.image, &Similarity::IDENTITY) {
+            Ok(input) => Ok(PreparedImage { name, input, size, pixel }),
+            Err(error) => Err(LabError::invalid(name, "an image", error.to_string())),
+        }
+    }
+
+    /// Images of one size, as the network sees them, as one tensor `[n, h, w, c]`.
+    pub(crate) fn batch(&self, images: &[&Image]) -> Tensor<4> {
+        let [height, width] = self.preprocessing.padding.canvas;
+        let shape = [images.len(), height, width, self.preprocessing.letterbox.channels];
+        let data: Vec<f32> = images.iter().flat_map(|image| image.data()).copied().collect();
+        Tensor::from_data(TensorData::new(data, shape), &inference_device())
     }
 
     /// [`predict`](Self::predict) of images that [`read`](Self::read) gave.
@@ -128,10 +163,7 @@ impl Predictor {
         images: &[&Image],
         top: usize,
     ) -> Result<Vec<(Vec<ClassProbability>, Option<DominantPose>)>> {
-        let [height, width] = self.preprocessing.padding.canvas;
-        let shape = [images.len(), height, width, self.preprocessing.letterbox.channels];
-        let data: Vec<f32> = images.iter().flat_map(|image| image.data()).copied().collect();
-        let input = Tensor::from_data(TensorData::new(data, shape), &inference_device());
+        let input = self.batch(images);
         let fields = self.network.pose_fields(&input)?;
         let has_poses = self.network.equivariance() != Equivariance::None;
         let pose = |image: usize| match has_poses {
@@ -140,11 +172,8 @@ impl Predictor {
         };
         let poses: Vec<Option<DominantPose>> =
             (0..images.len()).into_par_iter().map(pose).collect();
-        let frames = self.network.frames_of(fields)?;
-        // [n, h, w, c] -> [n, classes]
-        let probabilities = softmax(self.network.forward_in(input, &frames)?, 1).into_data();
-        let probabilities: Vec<f32> = probabilities.iter::<f32>().collect();
-        let classes = probabilities.chunks_exact(self.classes.len().max(1)).map(|probabilities| {
+        let probabilities = self.probabilities(input, fields)?;
+        let classes = probabilities.iter().map(|probabilities| {
             let mut order: Vec<usize> = (0..probabilities.len()).collect();
             order.sort_by(|a, b| probabilities[*b].total_cmp(&probabilities[*a]));
             let entry = |class: &usize| ClassProbability {
@@ -154,5 +183,18 @@ impl Predictor {
             order.iter().take(top.max(1)).map(entry).collect()
         });
         Ok(classes.zip(poses).collect())
+    }
+
+    /// The probability of each class for each of a [`batch`](Self::batch), in frames of these poses.
+    pub(crate) fn probabilities(
+        &self,
+        input: Tensor<4>,
+        fields: Vec<PoseField>,
+    ) -> Result<Vec<Vec<f32>>> {
+        let frames = self.network.frames_of(fields)?;
+        // [n, h, w, c] -> [n, classes]
+        let probabilities = softmax(self.network.forward_in(input, &frames)?, 1).into_data();
+        let probabilities: Vec<f32> = probabilities.iter::<f32>().collect();
+        Ok(probabilities.chunks_exact(self.classes.len().max(1)).map(<[f32]>::to_vec).collect())
     }
 }

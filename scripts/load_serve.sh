@@ -67,7 +67,7 @@ server=$!
 until grep -q http "$work/address"; do sleep 0.1; done
 address=$(sed 's/.* at //' "$work/address")
 
-load() { wrk -t 1 -c $clients -d "$1s" -s "$work/post.lua" "$address" | grep RESULT; }
+load() { wrk -t 1 -c $clients -d "$1s" --timeout 30s -s "$work/post.lua" "$address" | grep RESULT; }
 memory() { awk '/VmRSS/ { printf "%d", $2 / 1024 }' "/proc/$server/status"; }
 library() {
     for _ in $(seq 40); do printf '%s\n' "$work"/??.png; done |

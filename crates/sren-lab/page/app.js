@@ -29,7 +29,7 @@ const cards = ["served", "plain"].map((key) => {
   return { key, card, title: title.textContent, bars: new Bars(card, model.classes), polar: new Polar(card.querySelector(".polar"), options) };
 });
 
-// The image: its file, the class that it has, and what was found out about it.
+// The image: its file, the class that it has if that is known, and what was found out about it.
 let image = null;
 let drawing = null;
 let penTimer, plotTimer, sayTimer;
@@ -42,6 +42,7 @@ const stage = new Stage($("board"), {
       if (!model.reads_digits) return false;
       if (!drawing) empty();
       clearTimeout(penTimer);
+      document.body.dataset.state = "drawing";
       $("hint").hidden = true;
       drawing.begin(point());
       stage.draw();
@@ -99,6 +100,7 @@ async function look() {
   again = true;
   if (looking) return;
   looking = true;
+  document.body.dataset.state = "looking";
   try {
     while (again && image) {
       again = false;
@@ -106,7 +108,7 @@ async function look() {
       if (!taken.upright) {
         const upright = await server.view(taken.file, { angle: 0, scale: 1 });
         taken.upright = upright;
-        taken.meant = taken.label ?? best(upright.served.probabilities);
+        taken.meant = cards.map(({ key }) => taken.label ?? best(upright[key].probabilities));
         if (taken === image) cards.forEach(({ key, card }) => paintFeatures(card.querySelector(".upright"), upright, key));
       }
       const view = await server.view(taken.file, place);
@@ -117,6 +119,7 @@ async function look() {
     $("message").textContent = `Not computed: ${error.message}.`;
   } finally {
     looking = false;
+    document.body.dataset.state = "ready";
   }
 }
 
@@ -125,11 +128,11 @@ const best = (probabilities) => model.classes[probabilities.indexOf(Math.max(...
 function show(view) {
   stage.frames = view.frames;
   stage.draw();
-  const said = cards.map(({ key, card, title, bars }) => {
-    const answer = bars.show(view[key].probabilities, image.meant);
+  const said = cards.map(({ key, card, title, bars }, i) => {
+    const answer = bars.show(view[key].probabilities, { expected: image.meant[i], known: image.label !== null });
     paintFeatures(card.querySelector(".now"), view, key);
     const agree = agreement(image.upright[key].features, view[key].features);
-    card.querySelector(".features b").textContent = agree > 0.85 ? "They agree." : agree > 0.6 ? "They are alike." : "They differ.";
+    card.querySelector(".features b").textContent = `${Math.max(0, Math.round(100 * agree))} %`;
     return `${title} reads ${answer.name}, ${Math.round(100 * answer.share)} percent.`;
   });
   clearTimeout(sayTimer);
@@ -149,8 +152,13 @@ function paintFeatures(canvas, view, key) {
 /** The correlation of two pictures, 1 if they are the same. */
 function agreement(first, second) {
   const [a, b] = [bytes(first), bytes(second)];
+  const mean = (values) => values.reduce((sum, v) => sum + v, 0) / values.length;
+  const [ma, mb] = [mean(a), mean(b)];
   let [ab, aa, bb] = [1e-9, 1e-9, 1e-9];
-  for (let i = 0; i < a.length; i++) [ab, aa, bb] = [ab + a[i] * b[i], aa + a[i] * a[i], bb + b[i] * b[i]];
+  for (let i = 0; i < a.length; i++) {
+    const [x, y] = [a[i] - ma, b[i] - mb];
+    [ab, aa, bb] = [ab + x * y, aa + x * x, bb + y * y];
+  }
   return ab / Math.sqrt(aa * bb);
 }
 
@@ -167,17 +175,16 @@ async function plot() {
   const { signal } = plotting;
   const [taken, scale, step] = [image, stage.scale.toFixed(4), 360 / STEPS];
   const rows = { served: [], plain: [] };
-  const meant = model.classes.indexOf(taken.meant);
   try {
     for (let first = 0; first < STEPS; first += CHUNK) {
       const part = await server.rotations(taken.file, { from: first * step, step, count: CHUNK, scale }, signal);
       if (signal.aborted) return;
-      for (const { key, polar } of cards) {
+      cards.forEach(({ key, polar }, i) => {
         rows[key].push(...part[key]);
-        polar.show(rows[key], meant);
-      }
+        polar.show(rows[key], model.classes.indexOf(taken.meant[i]));
+      });
     }
-    document.body.dataset.plotted = `${taken.meant} ${scale}`;
+    document.body.dataset.plotted = `${taken.meant[0]} ${scale}`;
   } catch (error) {
     if (error.name !== "AbortError") $("message").textContent = `Not computed: ${error.message}.`;
   }

@@ -17,8 +17,8 @@ export class Bars {
     });
   }
 
-  /** Shows probabilities. `expected` is the class that the image has, if that is known. */
-  show(probabilities, expected) {
+  /** Shows probabilities. `expected` is what the image is, or else what was read of it upright. */
+  show(probabilities, { expected, known }) {
     const order = probabilities.map((_, i) => i);
     // Digits stay in their order, so that bars do not jump.
     if (order.length > MOST) order.sort((a, b) => probabilities[b] - probabilities[a]);
@@ -34,10 +34,11 @@ export class Bars {
     answer.textContent = name;
     answer.classList.toggle("word", name.length > 3);
     const verdict = this.card.querySelector(".verdict");
-    const share = `${Math.round(100 * probabilities[best])} % sure`;
-    const right = expected === null || expected === name;
-    verdict.className = `verdict ${expected === null ? "" : right ? "good" : "bad"}`;
-    verdict.textContent = expected === null ? share : right ? `✓ right, ${share}` : `✗ wrong, ${share}`;
+    const share = `${Math.round(100 * probabilities[best])} %`;
+    const right = expected === name;
+    const words = known ? [`✓ right, ${share}`, `✗ wrong, ${share}`] : [`✓ as upright, ${share}`, `✗ upright: ${expected}`];
+    verdict.className = `verdict ${right ? "good" : "bad"}`;
+    verdict.textContent = words[right ? 0 : 1];
     return { name, share: probabilities[best] };
   }
 }

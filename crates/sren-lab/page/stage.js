@@ -97,7 +97,9 @@ export class Stage {
     if (this.canvas.width !== pixels) this.canvas.width = this.canvas.height = pixels;
     const context = this.canvas.getContext("2d");
     context.setTransform(pixels, 0, 0, pixels, pixels / 2, pixels / 2);
-    context.clearRect(-0.5, -0.5, 1, 1);
+    // Digits are bright on black: black is the board.
+    context.fillStyle = getComputedStyle(this.board).backgroundColor;
+    context.fillRect(-0.5, -0.5, 1, 1);
     this.drawGuide(context);
     context.save();
     context.rotate((this.angle * Math.PI) / 180);
@@ -130,7 +132,6 @@ export class Stage {
     }
     const longer = Math.max(this.image.width, this.image.height);
     const [width, height] = [this.image.width / longer, this.image.height / longer];
-    // Digits are bright on black: black is the board.
     if (!this.circular) context.globalCompositeOperation = "screen";
     context.imageSmoothingQuality = "high";
     context.drawImage(this.image, -width / 2, -height / 2, width, height);

@@ -85,12 +85,11 @@ fn every_answer_has_the_security_headers() {
     }
 }
 
-/// Uploads stay in memory: with a folder for temporary files that cannot be written, and none open.
+/// Uploads stay in memory: while they are computed, no file is open.
 #[cfg(target_os = "linux")]
 #[test]
 fn uploads_never_touch_the_disk() {
     let service = Service::start(&[]);
-    let before = service.open_files();
     let photo = image::RgbImage::from_fn(2000, 1500, |x, y| {
         image::Rgb([(x / 8) as u8, (y / 6) as u8, (x * y) as u8])
     });
@@ -104,7 +103,7 @@ fn uploads_never_touch_the_disk() {
             }
         });
         while !sent.is_finished() {
-            assert_eq!(service.open_files(), before);
+            assert!(service.open_files().is_empty(), "{:?}", service.open_files());
         }
     });
 }

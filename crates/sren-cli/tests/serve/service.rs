@@ -18,7 +18,7 @@ pub(crate) struct Service {
 impl Service {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_sren"))
-            .args(["serve", "--port", "0", "--threads", "2"])
+            .args(["serve", "--port", "0"])
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -90,14 +90,18 @@ impl Service {
         (self.child.wait().unwrap().code(), said)
     }
 
-    /// The files that it has open, beside sockets and pipes.
+    /// The files that it has open, beside sockets and pipes and what the system says of processors.
     #[cfg(target_os = "linux")]
     pub(crate) fn open_files(&self) -> Vec<String> {
         let folder = format!("/proc/{}/fd", self.child.id());
         let links = std::fs::read_dir(folder)
             .unwrap()
             .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-        links.map(|path| path.display().to_string()).filter(|path| path.starts_with('/')).collect()
+        links
+            .map(|path| path.display().to_string())
+            .filter(|path| !path.starts_with("/dev/null") && path.starts_with('/'))
+            .filter(|path| !path.starts_with("/sys/"))
+            .collect()
     }
 }
 

@@ -54,8 +54,6 @@ pub(super) struct LayerMap {
     channels: usize,
     /// `[h, w, channels]`
     values: Vec<f32>,
-    /// Width and height of what the network sees.
-    size: [usize; 2],
     /// The map as a PNG file.
     png: Vec<u8>,
 }
@@ -134,7 +132,7 @@ impl LayerMap {
         canvas.fill([0, 0], PICTURE, |place| {
             colours.colour([0, 1].map(|axis| place[axis] * size[axis] as f64 - 0.5))
         });
-        Ok(Self { grid: map.grid, channels, values, size, png: canvas.png()? })
+        Ok(Self { grid: map.grid, channels, values, png: canvas.png()? })
     }
 
     fn into_response_as(self, format: Format) -> Result<Response, ApiError> {

@@ -83,24 +83,30 @@ fn answer<Q: Send, A: Send, D: Send>(
                 questions.push(question);
                 waiting.push((reply, place));
             }
-            // A client that has left needs no answer.
-            Err(error) => drop(reply.send(Err(error))),
+            Err(error) => respond(reply, place, Err(error)),
         }
     }
     if read.is_empty() {
         return;
     }
-    match compute(read, questions) {
-        Ok(answers) => {
-            for ((reply, place), answer) in waiting.into_iter().zip(answers) {
-                drop(place);
-                drop(reply.send(Ok(answer)));
-            }
-        }
-        Err(error) => {
-            waiting.into_iter().for_each(|(reply, _)| drop(reply.send(Err(error.clone()))));
-        }
+    let answers: Vec<Result<A, ApiError>> = match compute(read, questions) {
+        Ok(answers) => answers.into_iter().map(Ok).collect(),
+        Err(error) => waiting.iter().map(|_| Err(error.clone())).collect(),
+    };
+    for ((reply, place), answer) in waiting.into_iter().zip(answers) {
+        respond(reply, place, answer);
     }
+}
+
+/// Gives the place back, then answers: whoever has an answer finds the place free. A client that has
+/// left needs none.
+fn respond<A>(
+    reply: oneshot::Sender<Result<A, ApiError>>,
+    place: Place,
+    answer: Result<A, ApiError>,
+) {
+    drop(place);
+    let _ = reply.send(answer);
 }
 
 /// The image of an upload, about as large as the network needs it.

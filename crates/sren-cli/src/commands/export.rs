@@ -37,7 +37,7 @@ pub(crate) struct Export {
         value_parser = parse_output
     )]
     outputs: Vec<Output>,
-    /// Letterbox, padding and mask inside the graph, for images of any size (opset 18)
+    /// Letterbox, padding and mask inside the graph, for images of any size
     #[arg(long)]
     with_preprocessing: bool,
     /// Run the file with another engine (rten) and compare; nothing is written if they differ

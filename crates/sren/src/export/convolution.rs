@@ -52,6 +52,15 @@ pub(super) fn convolve(g: &mut Graph, x: &Value, kernel: &Kernel, at: &Placement
     g.op("Conv", &inputs, &attributes)
 }
 
+/// A convolution without padding whose kernel `[c_out, c_in, rows, columns]` moves by single steps.
+pub(super) fn product(g: &mut Graph, x: &Value, weight: &Value, bias: Option<&Value>) -> Value {
+    let inputs: Vec<&Value> = [x, weight].into_iter().chain(bias).collect();
+    // Not every engine knows that these are the defaults.
+    let attributes =
+        [("strides", Attribute::Ints(vec![1; 2])), ("pads", Attribute::Ints(vec![0; 4]))];
+    g.op("Conv", &inputs, &attributes)
+}
+
 /// The convolution of `x` on the grid `input` at the positions of `output`, a cell-centred grid of
 /// it. These lie on positions of `input`, or in the middle between them: the mean of neighbours.
 pub(super) fn plain(
@@ -70,6 +79,7 @@ pub(super) fn plain(
         let [rows, columns] = between.map(|one| one as i64);
         let attributes = [
             ("kernel_shape", Attribute::Ints(vec![rows + 1, columns + 1])),
+            ("strides", Attribute::Ints(vec![1, 1])),
             ("pads", Attribute::Ints(vec![rows, columns, rows, columns])),
             ("count_include_pad", Attribute::Int(1)),
         ];

@@ -13,13 +13,6 @@ use super::protobuf::{self, Attribute, Dimension, ElementType, Message};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Value(Rc<str>);
 
-impl Value {
-    /// An optional input that is not given.
-    pub(super) fn none() -> Self {
-        Self("".into())
-    }
-}
-
 /// Something that operators of numbers take: a tensor, or a number.
 pub(super) trait Operand {
     fn value(self, graph: &mut Graph) -> Value;

@@ -79,10 +79,9 @@ impl OnnxOptions {
 
     /// The version of the operators: the lowest that has all that are needed.
     fn opset(&self) -> i64 {
-        match (self.taps, &self.preprocessing) {
-            (Taps::Deform, _) => 19,
-            (Taps::Grid, Some(_)) => 18,
-            (Taps::Grid, None) => 17,
+        match self.taps {
+            Taps::Deform => 19,
+            Taps::Grid => 17,
         }
     }
 }

@@ -10,7 +10,7 @@ use num_complex::Complex64;
 use sren_kernels::pose::{Offset, ring_kernel};
 use sren_math::{Grid, PoseSpec, Ramp, Ring};
 
-use super::convolution::{Kernel, Placement, convolve};
+use super::convolution::{Kernel, Placement, convolve, product};
 use super::graph::{Graph, Value};
 use super::protobuf::ElementType;
 use crate::error::{Error, Result};
@@ -54,7 +54,7 @@ pub(super) fn canvas(g: &mut Graph, images: &Value, channels: usize, pixels: &Gr
                 _ => vec![1.0 / channels as f32; channels],
             };
             let weight = g.floats("weight", &[1, channels, 1, 1], &weights);
-            g.op("Conv", &[images, &weight], &[])
+            product(g, images, &weight, None)
         }),
     };
     g.scope("border", |g| {
@@ -167,7 +167,7 @@ fn scales(g: &mut Graph, spec: &PoseSpec, amplitude: f64, rings: &Value) -> [Val
         end = start;
     }
     let weight = g.floats("weight", &[2 * count, 2 * ring_count, 1, 1], &weight);
-    let responses = g.op("Conv", &[rings, &weight], &[]);
+    let responses = product(g, rings, &weight, None);
     [g.slice(&responses, 1, 0, count), g.slice(&responses, 1, count, 2 * count)]
 }
 

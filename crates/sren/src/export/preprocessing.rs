@@ -1,7 +1,7 @@
 //! What is done to images before the network sees them: letterbox, bytes, padding, mask.
 
-use super::graph::{Graph, Value};
-use super::protobuf::{Attribute, ElementType};
+use super::graph::{Graph, Operand, Value};
+use super::protobuf::ElementType;
 
 /// How images of any size become what a network sees. All images of a batch have one size.
 #[derive(Debug, Clone)]
@@ -56,25 +56,29 @@ impl InputPreprocessing {
     fn letterbox(&self, g: &mut Graph, images: &Value) -> Value {
         let side = self.side as f32;
         let shape = g.unary("Shape", images);
-        let size = g.slice(&shape, 0, 2, 4);
-        let size = g.cast(&size, ElementType::F32);
-        let longer = g.reduce("ReduceMax", &size, &[0], true);
+        let old = g.slice(&shape, 0, 2, 4);
+        let old = g.cast(&old, ElementType::F32);
+        let longer = g.reduce("ReduceMax", &old, &[0], true);
         // round(own side / longer), at least 1
-        let scaled = g.mul(&size, side);
-        let scaled = g.div(&scaled, &longer);
-        let scaled = g.add(&scaled, 0.5);
-        let scaled = g.unary("Floor", &scaled);
-        let scaled = g.clip(&scaled, 1.0, side);
-        let size = g.cast(&scaled, ElementType::I64);
-        let none = Value::none();
-        let attributes = [
-            ("antialias", Attribute::Int(1)),
-            ("axes", Attribute::Ints(vec![2, 3])),
-            ("mode", Attribute::Text("linear")),
-        ];
-        let small = g.op("Resize", &[images, &none, &none, &size], &attributes);
+        let new = g.mul(&old, side);
+        let new = g.div(&new, &longer);
+        let new = g.add(&new, 0.5);
+        let new = g.unary("Floor", &new);
+        let new = g.clip(&new, 1.0, side);
+        let [down, across] = [0, 1].map(|axis| {
+            let name = ["rows", "columns"][axis];
+            g.scope(name, |g| {
+                let [old, new] = [&old, &new].map(|sizes| g.slice(sizes, 0, axis, axis + 1));
+                resizing(g, &old, &new)
+            })
+        });
+        // [h', h] x [n, c, h, w] x [w, w']
+        let small = g.matmul(&down, images);
+        let across = g.transpose(&across, &[1, 0]);
+        let small = g.matmul(&small, &across);
         // The smaller half of a bar is before the image.
-        let bars = g.sub(self.side as i64, &size);
+        let new = g.cast(&new, ElementType::I64);
+        let bars = g.sub(self.side as i64, &new);
         let before = g.div(&bars, 2i64);
         let after = g.sub(&bars, &before);
         let zeros = g.list(&[0, 0]);
@@ -88,8 +92,35 @@ impl InputPreprocessing {
                 g.add(&relative, &mean)
             }
         };
-        let size = g.list(&[0, 0, self.side as i64, self.side as i64]);
         // Known to be so: what follows has a fixed shape.
-        g.op("Reshape", &[&square, &size], &[])
+        g.reshape(&square, &[0, 0, self.side as i64, self.side as i64])
     }
+}
+
+/// Bilinear resizing of one axis as a matrix `[new, old]`, from sizes `[1]`: a tent around the centre of
+/// each new pixel, as wide as a pixel of the coarser of the two. The operator `Resize` has this only
+/// where it enlarges; where it reduces, engines differ.
+fn resizing(g: &mut Graph, old: &Value, new: &Value) -> Value {
+    let [old_index, new_index] = [old, new].map(|size| {
+        let end = g.reshape(size, &[]);
+        let (start, step) = (0.0.value(g), 1.0.value(g));
+        g.op("Range", &[&start, &end, &step], &[])
+    });
+    // (i + 1/2) old / new - 1/2, integers as long as they can be
+    let twice = g.mul(&new_index, 2.0);
+    let odd = g.add(&twice, 1.0);
+    let centre = g.mul(&odd, old);
+    let doubled = g.mul(new, 2.0);
+    let centre = g.div(&centre, &doubled);
+    let centre = g.sub(&centre, 0.5);
+    let centre = g.reshape(&centre, &[-1, 1]);
+    let distance = g.sub(&old_index, &centre);
+    let distance = g.unary("Abs", &distance);
+    let width = g.div(old, new);
+    let width = g.max(&width, 1.0);
+    let distance = g.div(&distance, &width);
+    let tent = g.sub(1.0, &distance);
+    let tent = g.unary("Relu", &tent);
+    let sum = g.reduce("ReduceSum", &tent, &[1], true);
+    g.div(&tent, &sum)
 }

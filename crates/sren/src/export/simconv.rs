@@ -9,7 +9,7 @@ use burn::tensor::Tensor;
 use sren_math::Grid;
 
 use super::Taps;
-use super::convolution::{Kernel, plain};
+use super::convolution::{Kernel, plain, product};
 use super::frames::Frames;
 use super::graph::{Graph, Value};
 use super::pose::Pose;
@@ -91,7 +91,7 @@ impl Folded {
         let ([c_in, c_out], taps) = (self.channels, self.side * self.side);
         let weight = g.floats("weight", &[c_out, c_in, 1, taps], &self.weight);
         let bias = g.floats("bias", &[c_out], &self.bias);
-        let product = g.op("Conv", &[samples, &weight, &bias], &[]);
+        let product = product(g, samples, &weight, Some(&bias));
         let [height, width] = [grid.height, grid.width].map(|size| size as i64);
         g.reshape(&product, &[0, c_out as i64, height, width])
     }

@@ -58,7 +58,8 @@ impl OnnxCheck {
     /// Whether file and network agree within the tolerance.
     pub fn passed(&self) -> bool {
         // NaN is no agreement.
-        self.probability_difference <= self.tolerance && self.equal_classes == self.images
+        let within = self.probability_difference <= self.tolerance;
+        within && self.images > 0 && self.equal_classes == self.images
     }
 }
 

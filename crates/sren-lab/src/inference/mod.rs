@@ -7,5 +7,5 @@ mod preprocessing;
 
 pub use dominant_pose::DominantPose;
 pub use model::{BUNDLED, Model, inference_device};
-pub use predictor::{ClassProbability, Prediction, Predictor, PreparedImage};
+pub use predictor::{ClassProbability, Posterior, Prediction, Predictor, PreparedImage};
 pub use preprocessing::Preprocessing;

@@ -49,6 +49,23 @@ pub struct PreparedImage {
     pixel: f64,
 }
 
+impl PreparedImage {
+    /// What the network sees.
+    pub fn input(&self) -> &Image {
+        &self.input
+    }
+}
+
+/// What a network says of one image.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Posterior {
+    /// The probability of each class, in their order.
+    pub probabilities: Vec<f32>,
+    /// Orientation and scale of the image, in its own pixels; see [`Prediction::pose`].
+    pub pose: Option<DominantPose>,
+}
+
 /// A trained model that predicts.
 ///
 /// ```no_run
@@ -70,11 +87,29 @@ pub struct Predictor {
 }
 
 impl Predictor {
+    /// Images per batch: so many are worth computing at once.
+    pub const BATCH: usize = 64;
+
     /// The model of the run in `path`, or the [bundled](super::BUNDLED) one.
     pub fn open(path: &Path) -> Result<Self> {
         let Model { network, config } = Model::open(path)?;
         let (classes, preprocessing) = (config.classes(), config.preprocessing());
         Ok(Self { network, classes, preprocessing })
+    }
+
+    /// The names of the classes.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// The network, in inference mode.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What is done to an image before the network sees it.
+    pub fn preprocessing(&self) -> &Preprocessing {
+        &self.preprocessing
     }
 
     /// The prediction for each image, with the `top` most probable classes. An image that cannot be
@@ -86,15 +121,20 @@ impl Predictor {
     /// Reads images and brings them to what the network sees, in parallel.
     pub fn read(&self, named: &[NamedImage]) -> Vec<Result<PreparedImage>> {
         let read = |image: &NamedImage| -> Result<PreparedImage> {
-            let (name, side) = (image.to_string(), self.preprocessing.letterbox.side);
-            let ReducedImage { image, size: [height, width], .. } = image.read(side)?;
-            let pixel = height.max(width) as f64 / side as f64;
-            match self.preprocessing.apply(&image, &Similarity::IDENTITY) {
-                Ok(input) => Ok(PreparedImage { name, input, pixel }),
-                Err(error) => Err(LabError::invalid(name, "an image", error.to_string())),
-            }
+            let name = image.to_string();
+            let ReducedImage { image, size, .. } = image.read(self.preprocessing.letterbox.side)?;
+            self.prepare(name, &image, size)
         };
         named.par_iter().map(read).collect()
+    }
+
+    /// Brings an image, reduced from `size` (height and width) or not, to what the network sees.
+    pub fn prepare(&self, name: String, image: &Image, size: [usize; 2]) -> Result<PreparedImage> {
+        let pixel = size[0].max(size[1]) as f64 / self.preprocessing.letterbox.side as f64;
+        match self.preprocessing.apply(image, &Similarity::IDENTITY) {
+            Ok(input) => Ok(PreparedImage { name, input, pixel }),
+            Err(error) => Err(LabError::invalid(name, "an image", error.to_string())),
+        }
     }
 
     /// [`predict`](Self::predict) of images that [`read`](Self::read) gave.
@@ -103,56 +143,60 @@ impl Predictor {
         images: Vec<Result<PreparedImage>>,
         top: usize,
     ) -> Result<Vec<Result<Prediction>>> {
-        let readable: Vec<&Image> = images.iter().flatten().map(|image| &image.input).collect();
-        let mut found = if readable.is_empty() {
-            Vec::new().into_iter()
-        } else {
-            self.predict_batch(&readable, top)?.into_iter()
-        };
+        let readable: Vec<&PreparedImage> = images.iter().flatten().collect();
+        let mut found = self.posteriors(&readable)?.into_iter();
         let answer = |image: Result<PreparedImage>| {
-            let PreparedImage { name, pixel, .. } = image?;
+            let name = image?.name;
             let missing = || LabError::invalid("prediction", "one for each image", "fewer");
-            let (top, pose) = found.next().ok_or_else(missing)?;
-            Ok(Prediction {
-                image: name,
-                best: top.first().cloned().ok_or_else(missing)?,
-                top,
-                pose: pose.map(|p| DominantPose { scale_px: p.scale_px * pixel, ..p }),
-            })
+            let Posterior { probabilities, pose } = found.next().ok_or_else(missing)?;
+            let top = self.most_probable(&probabilities, top);
+            let best = top.first().cloned().ok_or_else(missing)?;
+            Ok(Prediction { image: name, best, top, pose })
         };
         Ok(images.into_iter().map(answer).collect())
     }
 
-    fn predict_batch(
-        &self,
-        images: &[&Image],
-        top: usize,
-    ) -> Result<Vec<(Vec<ClassProbability>, Option<DominantPose>)>> {
-        let [height, width] = self.preprocessing.padding.canvas;
-        let shape = [images.len(), height, width, self.preprocessing.letterbox.channels];
-        let data: Vec<f32> = images.iter().flat_map(|image| image.data()).copied().collect();
-        let input = Tensor::from_data(TensorData::new(data, shape), &inference_device());
+    /// What the network says of each image, all in one batch.
+    pub fn posteriors(&self, images: &[&PreparedImage]) -> Result<Vec<Posterior>> {
+        if images.is_empty() {
+            return Ok(Vec::new());
+        }
+        let input = self.input(images);
         let fields = self.network.pose_fields(&input)?;
         let has_poses = self.network.equivariance() != Equivariance::None;
-        let pose = |image: usize| match has_poses {
-            true => fields.first().and_then(|finest| DominantPose::of(finest, image)),
-            false => None,
+        let pose = |(at, image): (usize, &&PreparedImage)| {
+            let found = DominantPose::of(fields.first().filter(|_| has_poses)?, at)?;
+            Some(DominantPose { scale_px: found.scale_px * image.pixel, ..found })
         };
-        let poses: Vec<Option<DominantPose>> =
-            (0..images.len()).into_par_iter().map(pose).collect();
+        let poses: Vec<Option<DominantPose>> = images.par_iter().enumerate().map(pose).collect();
         let frames = self.network.frames_of(fields)?;
         // [n, h, w, c] -> [n, classes]
         let probabilities = softmax(self.network.forward_in(input, &frames)?, 1).into_data();
         let probabilities: Vec<f32> = probabilities.iter::<f32>().collect();
-        let classes = probabilities.chunks_exact(self.classes.len().max(1)).map(|probabilities| {
-            let mut order: Vec<usize> = (0..probabilities.len()).collect();
-            order.sort_by(|a, b| probabilities[*b].total_cmp(&probabilities[*a]));
-            let entry = |class: &usize| ClassProbability {
-                class: self.classes[*class].clone(),
-                probability: f64::from(probabilities[*class]),
-            };
-            order.iter().take(top.max(1)).map(entry).collect()
-        });
-        Ok(classes.zip(poses).collect())
+        let by_image = probabilities.chunks_exact(self.classes.len().max(1));
+        let posterior = |(probabilities, pose): (&[f32], _)| Posterior {
+            probabilities: probabilities.to_vec(),
+            pose,
+        };
+        Ok(by_image.zip(poses).map(posterior).collect())
+    }
+
+    /// The images as a batch `[n, h, w, c]`.
+    pub fn input(&self, images: &[&PreparedImage]) -> Tensor<4> {
+        let [height, width] = self.preprocessing.padding.canvas;
+        let shape = [images.len(), height, width, self.preprocessing.letterbox.channels];
+        let data: Vec<f32> = images.iter().flat_map(|image| image.input.data()).copied().collect();
+        Tensor::from_data(TensorData::new(data, shape), &inference_device())
+    }
+
+    /// The `top` most probable classes, at least one, best first.
+    fn most_probable(&self, probabilities: &[f32], top: usize) -> Vec<ClassProbability> {
+        let mut order: Vec<usize> = (0..probabilities.len()).collect();
+        order.sort_by(|a, b| probabilities[*b].total_cmp(&probabilities[*a]));
+        let entry = |class: &usize| ClassProbability {
+            class: self.classes[*class].clone(),
+            probability: f64::from(probabilities[*class]),
+        };
+        order.iter().take(top.max(1)).map(entry).collect()
     }
 }

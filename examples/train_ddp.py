@@ -86,6 +86,8 @@ def main() -> None:
     for epoch in range(first, options.epochs + 1):
         network.train()
         total = torch.zeros((), device=device)
+        # What is drawn depends on epoch and rank alone: a run that goes on is the same run.
+        torch.manual_seed(epoch * size + rank)
         order = np.random.default_rng(epoch).permutation(len(images))
         for step in range(steps):
             start = step * share * size + rank * share

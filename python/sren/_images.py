@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._native import ImageArgument
+if TYPE_CHECKING:
+    from ._native import ImageArgument
 
 
 def arguments(images: Any) -> list[ImageArgument]:

@@ -7,13 +7,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
 from ._images import arguments, batch
+
+if TYPE_CHECKING:
+    from ._native import ImageArgument
 
 BUNDLED = "mnist-sren"
 
@@ -145,7 +148,8 @@ class Model:
 
     def predict(self, images: Any) -> Predictions:
         """Classes, probabilities, orientation and scale of images."""
-        probabilities, orientation, scale = self._native.predict(arguments(images))
+        parts = [self._native.predict(part) for part in _batches(arguments(images))]
+        probabilities, orientation, scale = (np.concatenate(arrays) for arrays in zip(*parts))
         return Predictions(self.classes, probabilities, orientation, scale)
 
     def preprocess(self, images: Any) -> NDArray[np.float32]:
@@ -153,20 +157,25 @@ class Model:
 
         The image letterboxed to a square, on a canvas.
         """
-        return self._native.preprocess(arguments(images))
+        parts = [self._native.preprocess(part) for part in _batches(arguments(images))]
+        return np.concatenate(parts)
 
     def features(self, images: Any) -> dict[str, FeatureMap]:
         """The equivariant feature maps of all layers by name, first to last.
 
         Their grids are in pixels of what the network sees (:meth:`preprocess`).
         """
-        layers = self._native.features(arguments(images))
-        return {name: FeatureMap(values, _grid(grid)) for name, values, grid in layers}
+        parts = [self._native.features(part) for part in _batches(arguments(images))]
+        return {
+            layers[0][0]: FeatureMap(np.concatenate([layer[1] for layer in layers]), _grid(layers[0][2]))
+            for layers in zip(*parts)
+        }
 
     def poses(self, images: Any, stride: int = 1) -> Poses:
         """The network's local frames on every ``stride``-th pixel of what it sees."""
-        (scale, angle, confidence), grid = self._native.poses(arguments(images), stride)
-        return Poses(scale, angle, confidence, _grid(grid))
+        parts = [self._native.poses(part, stride) for part in _batches(arguments(images))]
+        scale, angle, confidence = (np.concatenate(arrays) for arrays in zip(*(p[0] for p in parts)))
+        return Poses(scale, angle, confidence, _grid(parts[0][1]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Model, (self._run,))
@@ -214,6 +223,12 @@ def pose_config(**parameters: Any) -> str:
 def pose_estimator(config: str) -> _native.PoseEstimator:
     """The estimator of a configuration; its plans for grids are kept."""
     return _native.PoseEstimator(config)
+
+
+def _batches(images: list[ImageArgument]) -> Iterator[list[ImageArgument]]:
+    """As many images as are computed at once, one batch after the other."""
+    size = _native.BATCH
+    return (images[start : start + size] for start in range(0, len(images), size))
 
 
 def _grid(grid: _native.GridTuple) -> Grid:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
+BATCH: int
 
 Float = NDArray[np.float32]
 GridTuple = tuple[int, int, float, Sequence[float]]

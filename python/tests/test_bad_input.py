@@ -162,24 +162,26 @@ def test_ten_thousand_random_calls(
             sren.equivariance_error(lambda x: x[:, :: max(stride, 1)], values)
         else:
             random_simconv(n, size, stride, c_in, c_out, kappa, values)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         pass
 
 
 def random_simconv(
     n: int, size: int, stride: int, c_in: int, c_out: int, kappa: float, values: np.ndarray
 ) -> None:
+    """Poses of any values on 4 x 5 positions; kernels, strides and channels of any size."""
+    content = values.astype(np.float32).ravel() if values.size else np.ones(1, np.float32)
+    poses = np.resize(content, (abs(n), 4, 5))
+
     class Frames:
-        scale = np.asarray(values, np.float32).reshape(values.shape[:3])
-        angle = scale
-        confidence = None if c_in % 2 else np.clip(scale, 0, 1)
+        scale, angle = poses, -poses
+        confidence = None if n % 2 else np.clip(poses, 0, 1)
         input_confidence = None
 
     Frames.stride, Frames.kappa = stride, kappa
-    height, width = (scale * max(stride, 1) for scale in (*Frames.scale.shape, 1, 1)[1:3])
-    x = np.ones((abs(n) % 13, height, width, max(c_in, 0)), np.float32)
-    weight = np.ones((size, size, c_in, c_out), np.float32)
+    x = np.ones((abs(n), 4 * abs(stride), 5 * abs(stride), abs(c_in)), np.float32)
+    weight = np.ones((abs(size), abs(size), abs(c_in), abs(c_out)), np.float32)
     y = _native.simconv_forward(Frames(), x, weight, None)
     by_input, by_weight, by_bias = _native.simconv_backward(Frames(), x, weight, y, True)
-    assert by_input.shape == x.shape and by_weight.shape == weight.shape
-    assert by_bias.shape == (c_out,)
+    assert by_input is not None and by_input.shape == x.shape
+    assert by_weight.shape == weight.shape and by_bias.shape == (abs(c_out),)

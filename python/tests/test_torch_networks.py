@@ -24,7 +24,7 @@ def seen() -> np.ndarray:
 
 
 def log_odds(probabilities: torch.Tensor) -> torch.Tensor:
-    logarithm = probabilities.double().clamp(min=1e-30).log()
+    logarithm = probabilities.log()
     return logarithm - logarithm.mean(1, keepdim=True)
 
 
@@ -39,8 +39,6 @@ def test_a_run_of_the_command_gives_the_same_outputs(
         logits = network(images)
     expected = torch.from_numpy(model.predict(seen).probabilities)
     torch.testing.assert_close(logits.softmax(1), expected, atol=1e-4, rtol=1e-4)
-    centred = logits.double() - logits.double().mean(1, keepdim=True)
-    torch.testing.assert_close(centred, log_odds(expected), atol=1e-4, rtol=1e-4)
     # Every layer, relative to its largest value.
     with torch.no_grad():
         layers = network.feature_maps(images)
@@ -121,6 +119,10 @@ def test_all_networks_have_the_outputs_of_the_library(
         logits = network(tensor(model.preprocess(digits)))
     expected = torch.from_numpy(model.predict(digits).probabilities)
     torch.testing.assert_close(logits.softmax(1), expected, atol=1e-4, rtol=1e-4)
+    # Logits but for a constant, where single precision holds the probabilities.
+    assert expected.min() > 1e-6
+    centred = logits - logits.mean(1, keepdim=True)
+    torch.testing.assert_close(centred, log_odds(expected), atol=1e-4, rtol=1e-4)
 
 
 def test_photographs(tmp_path: Path) -> None:
@@ -161,14 +163,14 @@ def test_logits_are_invariant_to_right_angles(arch: str) -> None:
 
 
 def test_it_learns_by_both_paths() -> None:
-    images, labels = sren.datasets.srt_mnist("upright", 32, split="train")
+    images, labels = sren.datasets.srt_mnist("upright", 12, split="train")
     x, y = tensor(images), torch.from_numpy(labels)
     for backend in ("rust", "torch"):
         torch.manual_seed(1)
         network = st.network("blocks", 1, 10, backend=backend)
         optimiser = torch.optim.AdamW(network.parameters(), lr=0.01)
         losses = []
-        for _ in range(8):
+        for _ in range(6):
             optimiser.zero_grad()
             loss = network.loss(x, y)
             loss.backward()

@@ -121,7 +121,7 @@ def test_images_of_ones_own(tmp_path: Path, digits: np.ndarray) -> None:
     labels = sren.datasets.mnist()[1]
     for name, digit in (("zero", 0), ("one", 1)):
         (tmp_path / "data" / name).mkdir(parents=True)
-        for index in np.flatnonzero(labels == digit)[:20]:
+        for index in np.flatnonzero(labels == digit)[:60]:
             image = Image.fromarray(digits[index]).resize((32, 32)).convert("RGB")
             image.save(tmp_path / f"data/{name}/{index}.png")
     (tmp_path / "data/one/broken.png").write_text("no image")

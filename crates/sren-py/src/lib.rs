@@ -53,6 +53,7 @@ mod _native {
         // SAFETY: an option that mimalloc reads when it next frees memory.
         unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, KEPT) };
         super::watch::install();
+        module.add("BATCH", sren_lab::inference::Predictor::BATCH)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

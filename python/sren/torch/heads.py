@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .frames import Frames
+from ._gather import centres
+from .frames import Field, Frames
 
 # Powers m of the offset from the centre and k of the frame's direction of each moment.
 MOMENTS = ((0, 1), (0, 2), (1, 0), (0, 3), (2, 0), (1, 1), (1, -1))
@@ -73,7 +74,7 @@ class OrientationHead(nn.Module):
         field = frames.field(step)
         vector = pooled(features, field.confidence, self.maximum)
         # [n, 2 moments, h w] x [n, h w, c]
-        weights = self._weights(field.angle, field.confidence, step)
+        weights = self._weights(field, frames, step)
         moments = weights @ features.flatten(2).transpose(1, 2)
         rows = self.orientations if frames.group in ("sren", "so2") else 1
         scores: Tensor = self.linear(self.dropout(self._hidden(vector, moments, rows)))
@@ -104,14 +105,15 @@ class OrientationHead(nn.Module):
         ]
         return like.new_tensor(values).reshape(rows, 2 * len(self.powers))
 
-    def _weights(self, angle: Tensor, confidence: Tensor | None, step: int) -> Tensor:
+    def _weights(self, field: Field, frames: Frames, step: int) -> Tensor:
         """The factor of each position in each moment, ``[n, 2 moments, h w]``."""
-        n, h, w = angle.shape
+        _, angle, confidence = field
         gate = (torch.ones_like(angle) if confidence is None else confidence).flatten(1)
-        # About the image's centre: offsets do not depend on where it is.
-        x = step * (torch.arange(w, device=angle.device, dtype=angle.dtype) - 0.5 * (w - 1))
-        y = step * (torch.arange(h, device=angle.device, dtype=angle.dtype) - 0.5 * (h - 1))
-        x, y = x.repeat(h)[None], y.repeat_interleave(w)[None]
+        height, width = frames.images.shape[2:]
+        h, w = angle.shape[1:]
+        # Positions in pixels of the image.
+        x = centres(w, width, step, angle).repeat(h)[None]
+        y = centres(h, height, step, angle).repeat_interleave(w)[None]
         total = gate.sum(1, keepdim=True) + EPSILON
 
         def mean(value: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 import torch
@@ -93,7 +94,7 @@ class SimConv2d(nn.Module):
             raise ValueError(f"SimConv2d: expected {expected}, got {list(field.scale.shape)}")
         reference = self.reference_scale if frames.group in ("sren", "scale") else 1.0
         kappa = self.dilation / reference
-        with torch.autocast(x.device.type, enabled=False):
+        with single_precision(x):
             x, weight = x.float(), self.weight.float()
             bias = None if self.bias is None else self.bias.float()
             if not self._native_kernels(x):
@@ -119,6 +120,13 @@ class SimConv2d(nn.Module):
             f"stride={self.stride}, dilation={self.dilation}, "
             f"reference_scale={self.reference_scale:g}, bias={self.bias is not None}"
         )
+
+
+def single_precision(x: Tensor) -> AbstractContextManager[object]:
+    """Without autocast on the device of ``x``."""
+    kind = x.device.type
+    known = torch.amp.is_autocast_available(kind)
+    return torch.autocast(kind, enabled=False) if known else nullcontext()
 
 
 def _check(good: bool, expected: str, got: object) -> None:
@@ -155,7 +163,7 @@ class MaskedBatchNorm(nn.Module):
         residual: Tensor | None = None,
     ) -> Tensor:
         """``[n, c, h, w]``, with ``active`` (0 or 1) and ``gate`` as ``[n, h, w]``."""
-        with torch.autocast(x.device.type, enabled=False):
+        with single_precision(x):
             x = x.float()
             if self.training:
                 mean, variance = self._statistics(x, active)

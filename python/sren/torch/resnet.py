@@ -12,7 +12,7 @@ from torch.nn import functional
 from .. import _native
 from .frames import Field, Frames, PoseEstimator
 from .heads import OrientationHead, PooledHead, marginalise
-from .layers import MaskedBatchNorm, SimConv2d
+from .layers import MaskedBatchNorm, SimConv2d, single_precision
 
 GROUPS = {"Similarity": "sren", "Rotation": "so2", "Scale": "scale", "None": "cnn"}
 # Weight of the orientation's cross entropy where the features learn it too, and where the head does.
@@ -166,7 +166,7 @@ class SimResNet(nn.Module):
 
     def scores(self, images: Tensor) -> Tensor:
         """Log-scores ``[n, orientations, classes]``, upright first."""
-        with torch.autocast(images.device.type, enabled=False):
+        with single_precision(images):
             images = images.float()
             frames = self.poses(images)
             scores: Tensor = self.head(*self._features(images, frames))
@@ -194,7 +194,7 @@ class SimResNet(nn.Module):
 
         ``angles`` are those by which images were rotated, in radians ``[n]``; upright by default.
         """
-        with torch.autocast(images.device.type, enabled=False):
+        with single_precision(images):
             images = images.float()
             features, frames, step = self._features(images, self.poses(images))
             scores = self.head(features, frames, step)

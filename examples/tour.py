@@ -108,11 +108,11 @@ figure.savefig("equivariance.png", dpi=80)
 # one.
 
 # %%
-run = sren.train(preset="quick", images=1500, epochs=1, out="tour-run", progress=False)
+run = sren.train(preset="quick", images=500, epochs=1, out="tour-run", progress=False)
 network = sren.torch.load(run.path)
-x, y = sren.datasets.srt_mnist("upright", 1500, split="train")
+x, y = sren.datasets.srt_mnist("upright", 500, split="train")
 x, y = torch.from_numpy(x).permute(0, 3, 1, 2), torch.from_numpy(y)
-tests = {name: sren.datasets.srt_mnist(name, 300) for name in ("upright", "r")}
+tests = {name: sren.datasets.srt_mnist(name, 150) for name in ("upright", "r")}
 
 
 def accuracies() -> dict[str, float]:
@@ -128,7 +128,7 @@ def accuracies() -> dict[str, float]:
 
 history = [accuracies()]
 optimiser = torch.optim.AdamW(network.parameters(), lr=2e-3)
-for epoch in range(3):
+for epoch in range(2):
     network.train()
     for indices in torch.randperm(len(x)).split(50):
         optimiser.zero_grad()

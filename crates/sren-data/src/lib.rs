@@ -66,7 +66,7 @@ pub use letterbox::{Letterbox, in_channels};
 pub use manifest::{FileRecord, Manifest};
 pub use mnist::{Mnist, Split};
 pub use named_image::NamedImage;
-pub use padding::{Padding, masked};
+pub use padding::{Padding, circular_mask, masked};
 pub use photo_augmentation::PhotoAugmentation;
 pub use random_transform::RandomTransform;
 pub use resize::resize;

@@ -52,18 +52,22 @@ impl Padding {
     }
 }
 
+/// The circular mask `a` of an image, row by row: 1 inside, 0 outside.
+pub fn circular_mask(height: usize, width: usize) -> Vec<f32> {
+    let [x, y] = [width, height].map(|size| 0.5 * (size as f64 - 1.0));
+    let side = height.min(width) as f64;
+    let value = |at: usize| {
+        let radius = ((at % width) as f64 - x).hypot((at / width) as f64 - y);
+        let t = ((0.5 * side - radius) / (SOFT_EDGE * side)).clamp(0.0, 1.0);
+        (t * t * (3.0 - 2.0 * t)) as f32
+    };
+    (0..height * width).map(value).collect()
+}
+
 /// An image under the circular mask, `a (f - c)`, and its mean colour `c`.
 pub fn masked(image: &Image) -> Result<(Image, Vec<f32>), MathError> {
     let (height, width, channels) = (image.height(), image.width(), image.channels());
-    let [x, y] = image.centre();
-    let side = height.min(width) as f64;
-    let mask: Vec<f32> = (0..height * width)
-        .map(|at| {
-            let radius = ((at % width) as f64 - x).hypot((at / width) as f64 - y);
-            let t = ((0.5 * side - radius) / (SOFT_EDGE * side)).clamp(0.0, 1.0);
-            (t * t * (3.0 - 2.0 * t)) as f32
-        })
-        .collect();
+    let mask = circular_mask(height, width);
     let mut mean = vec![0.0; channels];
     let total: f32 = mask.iter().sum::<f32>().max(f32::MIN_POSITIVE);
     for (pixel, a) in image.data().chunks_exact(channels).zip(&mask) {

@@ -5,15 +5,21 @@
 //! - `CONTENDER PASS LAYER`: a pass of a layer, with `kernel`, `module` or `burn`, `forward` or
 //!   `both`, a number into the list of layers;
 //! - `step MODEL BATCH`: a training step of the ResNet-18, Adam included, with the equivariance group
-//!   `sren`, `so2`, `scale` or `cnn`.
+//!   `sren`, `so2`, `scale` or `cnn`;
+//! - `infer RUN FILE BATCH`: the logits of the first BATCH images of a file of f32, `[n, h, w, c]`, by
+//!   the model of a run.
 //!
 //! The list of layers is printed first, as one line of JSON. `RAYON_NUM_THREADS` sets the threads.
 
 use std::collections::HashMap;
 use std::io::BufRead;
+use std::path::Path;
+use std::time::Instant;
 
+use burn::tensor::{Tensor, TensorData};
 use sren::models::Architecture;
 use sren_lab::bench::{Contender, LAYERS, Pass, TrainingStep, once, prepare};
+use sren_lab::inference::{Model, inference_device};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -43,6 +49,9 @@ type Timed = Box<dyn FnMut() -> Result<f64, Box<dyn std::error::Error>>>;
 
 fn prepared(line: &str) -> Result<Timed, Box<dyn std::error::Error>> {
     let words: Vec<&str> = line.split(' ').collect();
+    if let ["infer", run, file, batch] = words[..] {
+        return inference(run, file, batch.parse()?);
+    }
     let [contender, pass, number] = words[..] else {
         return Err(format!("expected CONTENDER PASS LAYER or step MODEL BATCH, got {line}").into());
     };
@@ -61,4 +70,20 @@ fn prepared(line: &str) -> Result<Timed, Box<dyn std::error::Error>> {
     let layer = LAYERS.get(number).ok_or("no such layer")?;
     let subject = prepare(layer, contender, pass)?;
     Ok(Box::new(move || Ok(once(&*subject))))
+}
+
+fn inference(run: &str, file: &str, batch: usize) -> Result<Timed, Box<dyn std::error::Error>> {
+    let model = Model::open(Path::new(run))?;
+    let [height, width] = model.config.preprocessing().padding.canvas;
+    let shape = [batch, height, width, model.config.preprocessing().letterbox.channels];
+    let bytes = std::fs::read(file)?;
+    let values = bytes.as_chunks::<4>().0.iter().map(|value| f32::from_le_bytes(*value));
+    let values: Vec<f32> = values.take(shape.iter().product()).collect();
+    let images: Tensor<4> = Tensor::from_data(TensorData::new(values, shape), &inference_device());
+    Ok(Box::new(move || {
+        let start = Instant::now();
+        // Reading the logits waits for them.
+        model.network.forward(images.clone())?.into_data();
+        Ok(1e3 * start.elapsed().as_secs_f64())
+    }))
 }

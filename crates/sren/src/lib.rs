@@ -27,12 +27,14 @@
 //! | [`layers`] | similarity convolution, batch norm, pools | 4.2, 4.3 |
 //! | [`models`] | residual networks, and our own parts beside them | 5 |
 //! | [`equivariance`] | the equivariance error of any model | 5.1 |
+//! | [`export`] | whole networks as ONNX files | - |
 //!
 //! Whole networks come by name: `Architecture::Resnet18.config(3, 10).init(&device)`.
 //! [`Weights`] reads and writes safetensors. Everything is channels last, `[n, h, w, c]`, f32.
 
 pub mod equivariance;
 mod error;
+pub mod export;
 pub mod layers;
 pub mod models;
 mod ops;

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod equivariance;
 pub(crate) mod eval;
+pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod photograph_table;

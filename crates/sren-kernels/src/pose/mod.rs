@@ -8,3 +8,4 @@ mod rings;
 pub use canvas::Images;
 pub use field::PoseField;
 pub use plan::PosePlan;
+pub use rings::{Offset, ring_kernel};

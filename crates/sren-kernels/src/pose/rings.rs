@@ -10,7 +10,7 @@ use num_complex::{Complex32, Complex64};
 use sren_math::Ring;
 
 /// Offset of a pixel from the position's pixel: rows down, columns right.
-pub(super) type Offset = [i32; 2];
+pub type Offset = [i32; 2];
 
 /// The four pixels that 90-degree rotations about the position map onto each other, and the weight of
 /// the first; the others have this weight times `(-i)^k`, `(-i)^2k`, `(-i)^3k`. Summed orbit by orbit,
@@ -25,7 +25,7 @@ pub(super) struct Orbit {
 /// The kernel of harmonic `k` on `ring`, for positions at a distance of `fraction` (x, y) from a
 /// pixel.
 pub(super) fn kernel(ring: &Ring, k: u32, fraction: [f64; 2]) -> Vec<Orbit> {
-    let mut weights = splat(ring, k, fraction);
+    let mut weights = ring_kernel(ring, k, fraction);
     let doubled = 2.0 * fraction[0];
     let is_symmetric = fraction[0] == fraction[1] && doubled.fract() == 0.0;
     let mut orbits = Vec::new();
@@ -51,8 +51,9 @@ pub(super) fn kernel(ring: &Ring, k: u32, fraction: [f64; 2]) -> Vec<Orbit> {
     orbits
 }
 
-/// The samples of a ring times `exp(-i k theta)`, splatted bilinearly.
-fn splat(ring: &Ring, k: u32, fraction: [f64; 2]) -> BTreeMap<Offset, Complex64> {
+/// Harmonic `k` of a ring as weights of the pixels around a position that lies `fraction` (x, y) from a
+/// pixel: the samples of the ring times `exp(-i k theta)`, splatted bilinearly.
+pub fn ring_kernel(ring: &Ring, k: u32, fraction: [f64; 2]) -> BTreeMap<Offset, Complex64> {
     let mut pixels: BTreeMap<Offset, Complex64> = BTreeMap::new();
     for ([x, y], theta) in ring.points() {
         let value = Complex64::cis(-f64::from(k) * theta) / ring.samples as f64;

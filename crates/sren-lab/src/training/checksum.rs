@@ -38,7 +38,8 @@ pub(super) fn verify(name: &str, weights: &Weights) -> Result<()> {
     Err(LabError::invalid(name, format!("content of the checksum {stored}"), found))
 }
 
-fn checksum(weights: &Weights) -> u32 {
+/// CRC-32 of names, shapes, values and metadata but for a checksum.
+pub(crate) fn checksum(weights: &Weights) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     for (key, value) in weights.metadata.iter().filter(|(key, _)| *key != KEY) {
         hasher.update(format!("{key}={value}\n").as_bytes());

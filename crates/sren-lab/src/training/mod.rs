@@ -3,7 +3,7 @@
 //! Every draw follows from the config's seed and the step it is for, so that a run that was stopped
 //! goes on as if it never had been.
 
-mod checksum;
+pub(crate) mod checksum;
 mod config;
 mod drawn_positions;
 mod fine_tuning;

@@ -141,6 +141,19 @@ impl MaskedBatchNorm {
         Ok(self.train_step(input, residual, plan))
     }
 
+    /// `x scale + shift`: what the layer does by its running averages, before residual and ReLU.
+    pub(crate) fn scale_and_shift(&self) -> (Vec<f64>, Vec<f64>) {
+        let values = |tensor: Tensor<1>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
+        let gamma = values(self.gamma.val()).into_iter();
+        let variance = values(self.running_var.value()).into_iter();
+        let deviation = variance.map(|variance| (variance + self.epsilon).sqrt());
+        let scale: Vec<f64> = gamma.zip(deviation).map(|(gamma, sigma)| gamma / sigma).collect();
+        let (beta, mean) = (values(self.beta.val()), values(self.running_mean.value()));
+        let shift = beta.iter().zip(&mean).zip(&scale);
+        let shift = shift.map(|((beta, mean), scale)| beta - mean * scale).collect();
+        (scale, shift)
+    }
+
     fn train_step(
         &self,
         input: Tensor<4>,

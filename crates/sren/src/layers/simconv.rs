@@ -143,7 +143,7 @@ impl SimConv2d {
         frames.taps(input, &self.output_grid(input)?, layout)
     }
 
-    fn layout(&self) -> TapLayout {
+    pub(crate) fn layout(&self) -> TapLayout {
         TapLayout {
             dilation: self.dilation,
             reference_scale: self.reference_scale,

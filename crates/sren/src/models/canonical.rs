@@ -23,7 +23,7 @@ use crate::pose::Frames;
 
 const OPERATION: &str = "CanonicalConfig";
 /// Orientations less probable than this are not canonicalised.
-const UNLIKELY: f32 = 0.05;
+pub(crate) const UNLIKELY: f32 = 0.05;
 
 /// Configuration of a [`Canonicalised`] classifier. The branch has the layers of the classifier.
 #[derive(Config, Debug)]
@@ -55,8 +55,8 @@ pub struct Canonicalised {
     pub classifier: Classifier,
     /// The plain branch.
     pub branch: Classifier,
-    rotations: usize,
-    weight: f64,
+    pub(crate) rotations: usize,
+    pub(crate) weight: f64,
 }
 
 /// An image of the batch, a rotation in radians, and the probability that it makes the image upright.

@@ -19,11 +19,11 @@ pub struct Classifier {
     /// From features to scores.
     pub head: AnyHead,
     #[module(skip)]
-    pub(super) poses: PoseEstimator,
+    pub(crate) poses: PoseEstimator,
     #[module(skip)]
-    pub(super) equivariance: Equivariance,
+    pub(crate) equivariance: Equivariance,
     pub(super) active_only: bool,
-    pub(super) image_channels: usize,
+    pub(crate) image_channels: usize,
 }
 
 impl Classifier {
@@ -74,7 +74,7 @@ impl Classifier {
     }
 
     /// Whether it is a plain CNN, which needs no poses.
-    fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.equivariance == Equivariance::None && !self.backbone.needs_poses()
     }
 

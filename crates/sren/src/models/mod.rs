@@ -25,6 +25,7 @@ mod residual;
 
 pub use architecture::Architecture;
 pub use backbone::{AnyBackbone, Backbone, BackboneConfig};
+pub(crate) use canonical::UNLIKELY;
 pub use canonical::{CanonicalConfig, Canonicalised};
 pub use classifier::Classifier;
 pub use geometry::{Geometry, LayerGeometry, parameter_count};
@@ -32,6 +33,7 @@ pub use heads::{
     AnyHead, Head, HeadConfig, OrientationHead, OrientationHeadConfig, Pool, PooledHead,
     PooledHeadConfig, marginalise, orientation_posterior,
 };
+pub(crate) use heads::{MOMENTS, orientation_prior};
 pub use legacy::current_name;
 pub use loss::{TrainingBatch, TrainingLoss};
 pub use network::{Network, NetworkConfig};

@@ -71,9 +71,9 @@ pub struct PatchEncoder {
     pub projection: SimConv2d,
     /// Its batch norm, with ReLU, over the active positions.
     pub norm: MaskedBatchNorm,
-    side: usize,
-    stride: usize,
-    reference_scale: f64,
+    pub(crate) side: usize,
+    pub(crate) stride: usize,
+    pub(crate) reference_scale: f64,
 }
 
 impl PatchLayerConfig {

@@ -84,7 +84,7 @@ impl TapLayout {
     }
 
     /// Distance of neighbouring taps for a pose of scale 1.
-    fn kappa(self, group: Equivariance) -> f32 {
+    pub(crate) fn kappa(self, group: Equivariance) -> f32 {
         let reference = if group.includes_scale() { self.reference_scale } else { 1.0 };
         (self.dilation as f64 / reference) as f32
     }

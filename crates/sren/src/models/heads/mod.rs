@@ -3,6 +3,7 @@
 mod orientation;
 mod pooled;
 
+pub(crate) use orientation::{MOMENTS, orientation_prior};
 pub use orientation::{OrientationHead, OrientationHeadConfig, marginalise, orientation_posterior};
 pub use pooled::{Pool, PooledHead, PooledHeadConfig};
 

@@ -35,7 +35,7 @@ const OPERATION: &str = "OrientationHeadConfig";
 
 /// The moments: powers m of the offset from the centre and k of the frame's direction. A head takes
 /// the first few.
-const MOMENTS: [[i32; 2]; 7] = [[0, 1], [0, 2], [1, 0], [0, 3], [2, 0], [1, 1], [1, -1]];
+pub(crate) const MOMENTS: [[i32; 2]; 7] = [[0, 1], [0, 2], [1, 0], [0, 3], [2, 0], [1, 1], [1, -1]];
 
 /// Keeps means over no positions finite.
 const EPSILON: f32 = 1e-3;
@@ -76,9 +76,9 @@ pub struct OrientationHead {
     /// From the hidden layer to classes.
     pub linear: Linear,
     #[module(skip)]
-    pool: Pool,
-    orientations: usize,
-    moment_count: usize,
+    pub(crate) pool: Pool,
+    pub(crate) orientations: usize,
+    pub(crate) moment_count: usize,
     upright_prior: f64,
 }
 
@@ -318,8 +318,14 @@ pub fn orientation_posterior(scores: Tensor<3>, upright_prior: f64) -> Tensor<2>
 
 /// The prior of every orientation, `[1, orientations, 1]`.
 fn prior(orientations: usize, upright_prior: f64, device: &Device) -> Tensor<3> {
+    let prior = orientation_prior(orientations, upright_prior);
+    Tensor::from_data(TensorData::new(prior, [1, orientations, 1]), device)
+}
+
+/// The prior of every orientation, upright first.
+pub(crate) fn orientation_prior(orientations: usize, upright_prior: f64) -> Vec<f32> {
     let any = (1.0 - upright_prior) / orientations as f64;
     let mut prior = vec![any as f32; orientations];
     prior[0] += upright_prior as f32;
-    Tensor::from_data(TensorData::new(prior, [1, orientations, 1]), device)
+    prior
 }

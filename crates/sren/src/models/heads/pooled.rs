@@ -60,7 +60,7 @@ pub struct PooledHead {
     /// From pooled features to classes.
     pub linear: Linear,
     #[module(skip)]
-    pool: Pool,
+    pub(crate) pool: Pool,
 }
 
 impl PooledHeadConfig {

@@ -74,7 +74,7 @@ pub struct SimResNet {
     /// The residual blocks.
     pub blocks: Vec<SimBlock>,
     #[module(skip)]
-    block_poses: Option<PoseEstimator>,
+    pub(crate) block_poses: Option<PoseEstimator>,
 }
 
 impl SimResNetConfig {

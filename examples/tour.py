@@ -21,23 +21,28 @@ turned = np.ascontiguousarray(np.rot90(digit, -1))
 # %% [markdown]
 # ## The operator
 # A similarity convolution places its taps in the local frame of each position. Here are the taps of a
-# 3x3 kernel at three positions of a digit: they lie along the stroke, and as far apart as it is wide.
+# 3x3 kernel at three positions of a digit, and at the same positions of the digit rotated by 90 degrees.
 
 # %%
 frames = sren.poses(digit, stride=1)
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.5))
+sure = (frames.confidence[0] > 0.8) & (frames.scale[0] > 4) & (frames.scale[0] < 12)
+rows, columns = np.nonzero(sure)
+chosen = np.linspace(0, len(rows) - 1, 5).astype(int)[1:4]
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.8))
 for axis, image in zip(axes, (digit, turned)):
     found = sren.poses(image, stride=1)
     axis.imshow(image[:, :, 0], cmap="gray")
     axis.set_axis_off()
-    strongest = np.argsort(found.confidence[0] * (image[:, :, 0] > 0.5), axis=None)[::-1]
-    for position in strongest[[0, 120, 240]]:
-        row, column = divmod(int(position), 56)
+    for row, column in zip(rows[chosen], columns[chosen]):
+        if image is turned:
+            row, column = column, 55 - row
         scale, angle = found.scale[0, row, column], found.angle[0, row, column]
         ty, tx = np.mgrid[-1:2, -1:2]
-        x = column + 0.3 * scale * (np.cos(angle) * tx - np.sin(angle) * ty)
-        y = row + 0.3 * scale * (np.sin(angle) * tx + np.cos(angle) * ty)
-        axis.plot(x.ravel(), y.ravel(), "o", markersize=4)
+        x = column + 0.5 * scale * (np.cos(angle) * tx - np.sin(angle) * ty)
+        y = row + 0.5 * scale * (np.sin(angle) * tx + np.cos(angle) * ty)
+        (dots,) = axis.plot(x.ravel(), y.ravel(), "o", markersize=4)
+        # The first column of the kernel, by which its direction can be seen.
+        axis.plot(x[:, 0], y[:, 0], "-", color=dots.get_color())
 figure.suptitle("Taps of a similarity convolution: they rotate with the image")
 figure.savefig("operator.png", dpi=80)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ ImageArgument = NDArray[np.uint8] | Float | str
 Report = Callable[[str, dict[str, Any]], bool | None]
 Trained = tuple[PathLike[str], bool, list[str]]
 
+@final
 class Model:
     def __new__(cls, run: str | PathLike[str]) -> Model: ...
     @property
@@ -36,6 +37,7 @@ class Model:
     ) -> tuple[PoseArrays, GridTuple]: ...
     def preprocess(self, images: Sequence[ImageArgument]) -> Float: ...
 
+@final
 class PoseEstimator:
     def __new__(cls, config: str) -> PoseEstimator: ...
     def fields(self, images: Float, stride: int) -> tuple[PoseArrays, GridTuple]: ...

@@ -55,6 +55,8 @@ pub(crate) fn watch<T: Send, E: Send>(
     work: impl FnOnce(&SyncSender<E>) -> Result<T> + Send,
 ) -> Result<T> {
     let pool = pool(py)?;
+    // What an earlier call has left.
+    TASK.try_lock().ok().and_then(|mut last| last.take());
     // One event at a time: work does not run ahead of who watches it.
     let (sender, mut receiver) = sync_channel(1);
     let (result, raised) = std::thread::scope(|scope| {

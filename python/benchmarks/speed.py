@@ -1,4 +1,5 @@
-"""Speed as ratios, one thread, each measured in the same run: minimum of several repetitions.
+"""Speed as ratios, one thread, each measured in the same run: minimum of several repetitions, in time
+of the processor, so that other programs count little.
 
     python python/benchmarks/speed.py [--repetitions N]
 
@@ -10,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
+import resource
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 from torchvision.ops import deform_conv2d
@@ -29,14 +29,14 @@ BATCH, SIDE = 16, 28
 
 
 def best(works: dict[str, Callable[[], object]], repetitions: int) -> dict[str, float]:
-    """The shortest time of each, in seconds; all take their turn in every repetition."""
+    """The least processor time of each, in seconds; all take their turn in every repetition."""
     times = {name: math.inf for name in works}
     for repetition in range(repetitions + 1):
         for name, work in works.items():
-            begin = time.perf_counter()
+            begin = time.process_time()
             work()
             if repetition > 0:
-                times[name] = min(times[name], time.perf_counter() - begin)
+                times[name] = min(times[name], time.process_time() - begin)
     return times
 
 
@@ -92,26 +92,33 @@ def layers(channels: int, repetitions: int) -> None:
     print(f"  path of torch / deform_conv2d      {times['torch'] / deform:6.2f}")
 
 
+def command_seconds(command: Path, images: int) -> float:
+    """Processor time of `sren predict` for the first so many digits."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    arguments = [command, "predict", "mnist-sren", f"mnist:0-{images - 1}", "--threads", "1"]
+    subprocess.run(arguments, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
+
+
 def predictions(repetitions: int) -> None:
-    """Images per second of `model.predict` and of the command, whose own time it prints."""
+    """Images per second of `model.predict` and of the command, without its start."""
     command = ROOT / "target/release/sren"
     if not command.exists():
         print("predict: no command, build it with `cargo build --release`")
         return
     model = sren.load()
-    digits = sren.datasets.mnist()[0][:1920, :, :, None]
-    ratios = []
-    for _ in range(repetitions):
-        arguments = [command, "predict", "mnist-sren", "mnist:0-1919", "--threads", "1"]
-        done = subprocess.run(arguments, capture_output=True, text=True, check=True)
-        theirs = float(re.search(r"in ([\d.]+) s", done.stderr).group(1))
-        begin = time.perf_counter()
+    few, many = 64, 1984
+    digits = sren.datasets.mnist()[0][few:many, :, :, None]
+
+    def ours() -> None:
         for start in range(0, len(digits), 64):
             model.predict(digits[start : start + 64])
-        ratios.append((time.perf_counter() - begin, theirs))
-    ours, theirs = np.min(ratios, axis=0)
+
+    python = best({"predict": ours}, repetitions)["predict"]
+    rust = [command_seconds(command, many) - command_seconds(command, few) for _ in range(repetitions)]
     print("predict, batches of 64, images per second:")
-    print(f"  Python / command                   {theirs / ours:6.2f}")
+    print(f"  Python / command                   {min(rust) / python:6.2f}")
 
 
 def main() -> None:

@@ -42,6 +42,14 @@ pub struct ReducedImage {
     pub size: [usize; 2],
 }
 
+impl From<Image> for ReducedImage {
+    /// An image as large as it is.
+    fn from(image: Image) -> Self {
+        let size = [image.height(), image.width()];
+        Self { image, size }
+    }
+}
+
 impl ReducedImage {
     /// Pixels of the file along one pixel of the image.
     pub fn factor(&self) -> f64 {
@@ -91,19 +99,36 @@ pub fn decode_reduced(name: &str, bytes: &[u8], side: usize) -> Result<ReducedIm
     Ok(ReducedImage { image: as_image(name, picture)?, size })
 }
 
-/// The picture, upright, and height and width of its file.
-fn decode(name: &str, bytes: &[u8], side: Option<usize>) -> Result<(DynamicImage, [usize; 2])> {
-    let fail = |e: &dyn std::fmt::Display| {
-        let got = if bytes.is_empty() { "an empty file".into() } else { e.to_string() };
-        DataError::format(name, format!("a {FORMATS} image"), got)
-    };
-    let mut reader =
-        ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| fail(&e))?;
+/// Height and width that the header of an image file says, before the camera's orientation is applied.
+/// Nothing is decoded.
+pub fn image_size(name: &str, bytes: &[u8]) -> Result<[usize; 2]> {
+    let decoder = open(name, bytes)?.into_decoder().map_err(|e| unreadable(name, bytes, &e))?;
+    let (width, height) = decoder.dimensions();
+    Ok([height as usize, width as usize])
+}
+
+/// A reader of the file's format, with bounds on what it may take.
+fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]>>> {
+    let mut reader = ImageReader::new(Cursor::new(bytes))
+        .with_guessed_format()
+        .map_err(|e| unreadable(name, bytes, &e))?;
     let mut limits = Limits::default();
     limits.max_image_width = Some(MAX_SIDE);
     limits.max_image_height = Some(MAX_SIDE);
     limits.max_alloc = Some(MAX_BYTES);
     reader.limits(limits);
+    Ok(reader)
+}
+
+fn unreadable(name: &str, bytes: &[u8], error: &dyn std::fmt::Display) -> DataError {
+    let got = if bytes.is_empty() { "an empty file".into() } else { error.to_string() };
+    DataError::format(name, format!("a {FORMATS} image"), got)
+}
+
+/// The picture, upright, and height and width of its file.
+fn decode(name: &str, bytes: &[u8], side: Option<usize>) -> Result<(DynamicImage, [usize; 2])> {
+    let fail = |e: &dyn std::fmt::Display| unreadable(name, bytes, e);
+    let reader = open(name, bytes)?;
     let is_jpeg = reader.format() == Some(ImageFormat::Jpeg);
     if is_jpeg && !jpeg::is_complete(bytes) {
         return Err(fail(&"a jpeg file that is cut off"));
@@ -301,6 +326,7 @@ mod tests {
             assert_eq!(reduced.size, [900, 1200]);
             let middle = image.data()[3 * (image.height() / 2 * image.width() + image.width() / 2)];
             assert!((middle - 120.0 / 255.0).abs() < 0.02, "{middle}");
+            assert_eq!(image_size("x", &bytes).unwrap(), [900, 1200]);
             let whole = decode_reduced("x", &bytes, 600).unwrap();
             assert_eq!((whole.image.width(), whole.factor()), (1200, 1.0));
         }

@@ -58,7 +58,8 @@ pub use batch::Batch;
 pub use dataset::{CANVAS, Dataset};
 pub use error::{DataError, Result};
 pub use files::{
-    ReducedImage, decode_image, decode_reduced, find_images, read_bounded, read_image, read_reduced,
+    ReducedImage, decode_image, decode_reduced, find_images, image_size, read_bounded, read_image,
+    read_reduced,
 };
 pub use idx::Idx;
 pub use image_folder::{IMAGE_BUDGET, ImageFolder, Loaded};

@@ -6,6 +6,7 @@ pub mod inference;
 pub mod plot;
 pub mod progress;
 pub mod report;
+pub mod serving;
 pub mod threads;
 pub mod training;
 

@@ -63,14 +63,14 @@ pub(crate) fn views<'a>(images: &'a [ImageArgument<'_>]) -> Result<Vec<ImageView
 impl ImageView<'_> {
     /// What the network of `predictor` sees of it.
     pub(crate) fn prepare(&self, predictor: &Predictor) -> Result<PreparedImage> {
-        let (image, size) = match self {
+        let image = match self {
             Self::Named(named) => {
                 let read = named.read(predictor.preprocessing().letterbox.side)?;
-                return Ok(predictor.prepare(named.to_string(), &read.image, read.size)?);
+                return Ok(predictor.prepare(named.to_string(), &read)?);
             }
             Self::Bytes(values, shape) => {
                 let values = values.iter().map(|value| f32::from(*value) / 255.0).collect();
-                (image(shape, values)?, shape)
+                image(shape, values)?
             }
             Self::Floats(values, shape) => {
                 let inside = -TOLERANCE..=1.0 + TOLERANCE;
@@ -80,10 +80,10 @@ impl ImageView<'_> {
                         "image: expected floats in 0..1 (or uint8), got {value}"
                     )));
                 }
-                (image(shape, values.to_vec())?, shape)
+                image(shape, values.to_vec())?
             }
         };
-        Ok(predictor.prepare("image".into(), &image, [size[0], size[1]])?)
+        Ok(predictor.prepare("image".into(), &image.into())?)
     }
 }
 

@@ -155,6 +155,13 @@ impl Export {
             check.logit_difference,
             check.equal_classes,
             check.images
+        ))?;
+        if check.ambiguous == 0 {
+            return Ok(());
+        }
+        print(&format!(
+            "{} more have two equally probable orientations, of which an engine may take either",
+            check.ambiguous
         ))
     }
 }

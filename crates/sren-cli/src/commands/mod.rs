@@ -11,6 +11,7 @@ pub(crate) mod photograph_table;
 pub(crate) mod pose;
 pub(crate) mod pose_lemma;
 pub(crate) mod predict;
+pub(crate) mod serve;
 pub(crate) mod stability;
 pub(crate) mod table;
 pub(crate) mod train;

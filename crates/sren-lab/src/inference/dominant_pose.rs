@@ -8,6 +8,7 @@ use std::f64::consts::{PI, TAU};
 
 use serde::Serialize;
 use sren::{PoseField, wrap_angle};
+use utoipa::ToSchema;
 
 /// Bins of the circle.
 const DIRECTIONS: usize = 360;
@@ -19,7 +20,7 @@ const CONCENTRATION: f64 = 15.0;
 const NEAR: f64 = PI / 6.0;
 
 /// The pose that stands for an image.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct DominantPose {
     /// Direction from dark to bright, in degrees, clockwise from the right, above -180 to 180.
     pub orientation_deg: f64,

@@ -8,7 +8,7 @@ mod predictor;
 mod preprocessing;
 
 pub use dominant_pose::DominantPose;
-pub use model::{BUNDLED, Model, inference_device};
+pub use model::{BUNDLED, BUNDLED_CNN, Model, inference_device};
 pub use onnx::ExportOptions;
 pub use onnx_check::{OnnxCheck, check_onnx};
 pub use predictor::{ClassProbability, Posterior, Prediction, Predictor, PreparedImage};

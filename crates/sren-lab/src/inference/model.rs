@@ -1,4 +1,4 @@
-//! A trained model: that of a run's best epoch, or the one that comes with the program.
+//! A trained model: that of a run's best epoch, or one that comes with the program.
 
 use std::path::Path;
 
@@ -11,10 +11,40 @@ use crate::training::{EpochMetrics, RunFolder, TrainingConfig, parse_metrics};
 
 /// The name that stands for the network that comes with the program, instead of a run's folder.
 pub const BUNDLED: &str = "mnist-sren";
+/// The name of the plain CNN of the same shape, which comes with the program for comparison.
+pub const BUNDLED_CNN: &str = "mnist-cnn";
 
-const CONFIG: &str = include_str!("../../models/mnist-sren.toml");
-const METRICS: &str = include_str!("../../models/mnist-sren.jsonl");
-const WEIGHTS: &[u8] = include_bytes!("../../models/mnist-sren.safetensors");
+/// A model that comes with the program.
+struct Bundled {
+    name: &'static str,
+    config: &'static str,
+    metrics: &'static str,
+    weights: &'static [u8],
+}
+
+macro_rules! bundled {
+    ($name:literal) => {
+        Bundled {
+            name: $name,
+            config: include_str!(concat!("../../models/", $name, ".toml")),
+            metrics: include_str!(concat!("../../models/", $name, ".jsonl")),
+            weights: include_bytes!(concat!("../../models/", $name, ".safetensors")),
+        }
+    };
+}
+
+const MODELS: [Bundled; 2] = [bundled!("mnist-sren"), bundled!("mnist-cnn")];
+
+impl Bundled {
+    /// The one that `path` names. A folder of that name goes first.
+    fn find(path: &Path) -> Option<&'static Self> {
+        MODELS.iter().find(|model| path == Path::new(model.name) && !path.exists())
+    }
+
+    fn config(&self) -> Result<TrainingConfig> {
+        TrainingConfig::parse(self.name, self.config)
+    }
+}
 
 /// The device of networks that do not train.
 pub fn inference_device() -> Device {
@@ -40,14 +70,15 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model of the best epoch of the run in `path`, or the [bundled](BUNDLED) one.
+    /// The model of the best epoch of the run in `path`, or a bundled one: [`BUNDLED`] or
+    /// [`BUNDLED_CNN`].
     pub fn open(path: &Path) -> Result<Self> {
-        if is_bundled(path) {
-            let config = TrainingConfig::parse(BUNDLED, CONFIG)?;
+        if let Some(bundled) = Bundled::find(path) {
+            let config = bundled.config()?;
             let network = config.network()?.init(&inference_device())?;
-            let weights = Weights::from_bytes(WEIGHTS).and_then(|weights| weights.apply(network));
+            let weights = Weights::from_bytes(bundled.weights).and_then(|w| w.apply(network));
             let network =
-                weights.map_err(|e| LabError::invalid(BUNDLED, "weights", e.to_string()))?;
+                weights.map_err(|e| LabError::invalid(bundled.name, "weights", e.to_string()))?;
             return Ok(Self { network, config });
         }
         let (folder, config) = RunFolder::open(path)?;
@@ -59,19 +90,12 @@ impl Model {
         Ok(Self { network, config })
     }
 
-    /// The training configuration and the epochs so far of the run in `path`, or of the
-    /// [bundled](BUNDLED) model.
+    /// The training configuration and the epochs so far of the run in `path`, or of a bundled model.
     pub fn history(path: &Path) -> Result<(TrainingConfig, Vec<EpochMetrics>)> {
-        if is_bundled(path) {
-            let config = TrainingConfig::parse(BUNDLED, CONFIG)?;
-            return Ok((config, parse_metrics(BUNDLED, METRICS)?));
+        if let Some(bundled) = Bundled::find(path) {
+            return Ok((bundled.config()?, parse_metrics(bundled.name, bundled.metrics)?));
         }
         let (folder, config) = RunFolder::open(path)?;
         Ok((config, folder.load_metrics()?))
     }
-}
-
-/// A folder of that name goes first.
-fn is_bundled(path: &Path) -> bool {
-    path == Path::new(BUNDLED) && !path.exists()
 }

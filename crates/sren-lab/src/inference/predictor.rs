@@ -7,8 +7,9 @@ use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
 use serde::Serialize;
 use sren::models::Network;
-use sren::{Equivariance, Image, Similarity};
+use sren::{Equivariance, Image, PoseField, Similarity};
 use sren_data::{NamedImage, ReducedImage};
+use utoipa::ToSchema;
 
 use super::dominant_pose::DominantPose;
 use super::model::{Model, inference_device};
@@ -16,7 +17,7 @@ use super::preprocessing::Preprocessing;
 use crate::error::{LabError, Result};
 
 /// A class and its probability.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ClassProbability {
     /// The name of the class.
     pub class: String,
@@ -25,7 +26,7 @@ pub struct ClassProbability {
 }
 
 /// The prediction for one image.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[non_exhaustive]
 pub struct Prediction {
     /// The image's name.
@@ -43,10 +44,14 @@ pub struct Prediction {
 /// An image as a network sees it.
 #[derive(Debug, Clone)]
 pub struct PreparedImage {
-    name: String,
-    input: Image,
+    /// The image's name.
+    pub(crate) name: String,
+    /// What the network sees.
+    pub(crate) input: Image,
+    /// Height and width of the file.
+    pub(crate) size: [usize; 2],
     /// Pixels of the file along one pixel of the input.
-    pixel: f64,
+    pub(crate) pixel: f64,
 }
 
 impl PreparedImage {
@@ -90,11 +95,20 @@ impl Predictor {
     /// Images per batch: so many are worth computing at once.
     pub const BATCH: usize = 64;
 
-    /// The model of the run in `path`, or the [bundled](super::BUNDLED) one.
+    /// The model of the run in `path`, or a [bundled](super::BUNDLED) one.
     pub fn open(path: &Path) -> Result<Self> {
-        let Model { network, config } = Model::open(path)?;
+        Ok(Self::new(Model::open(path)?))
+    }
+
+    /// Predicts with a model.
+    pub fn new(Model { network, config }: Model) -> Self {
         let (classes, preprocessing) = (config.classes(), config.preprocessing());
-        Ok(Self { network, classes, preprocessing })
+        Self { network, classes, preprocessing }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
     }
 
     /// The names of the classes.
@@ -102,12 +116,7 @@ impl Predictor {
         &self.classes
     }
 
-    /// The network, in inference mode.
-    pub fn network(&self) -> &Network {
-        &self.network
-    }
-
-    /// What is done to an image before the network sees it.
+    /// What is done to images before the network sees them.
     pub fn preprocessing(&self) -> &Preprocessing {
         &self.preprocessing
     }
@@ -120,21 +129,27 @@ impl Predictor {
 
     /// Reads images and brings them to what the network sees, in parallel.
     pub fn read(&self, named: &[NamedImage]) -> Vec<Result<PreparedImage>> {
-        let read = |image: &NamedImage| -> Result<PreparedImage> {
-            let name = image.to_string();
-            let ReducedImage { image, size, .. } = image.read(self.preprocessing.letterbox.side)?;
-            self.prepare(name, &image, size)
-        };
+        let side = self.preprocessing.letterbox.side;
+        let read = |image: &NamedImage| self.prepare(image.to_string(), &image.read(side)?);
         named.par_iter().map(read).collect()
     }
 
-    /// Brings an image, reduced from `size` (height and width) or not, to what the network sees.
-    pub fn prepare(&self, name: String, image: &Image, size: [usize; 2]) -> Result<PreparedImage> {
-        let pixel = size[0].max(size[1]) as f64 / self.preprocessing.letterbox.side as f64;
-        match self.preprocessing.apply(image, &Similarity::IDENTITY) {
-            Ok(input) => Ok(PreparedImage { name, input, pixel }),
+    /// Brings an image to what the network sees.
+    pub fn prepare(&self, name: String, image: &ReducedImage) -> Result<PreparedImage> {
+        let (size, side) = (image.size, self.preprocessing.letterbox.side);
+        let pixel = size[0].max(size[1]) as f64 / side as f64;
+        match self.preprocessing.apply(&image.image, &Similarity::IDENTITY) {
+            Ok(input) => Ok(PreparedImage { name, input, size, pixel }),
             Err(error) => Err(LabError::invalid(name, "an image", error.to_string())),
         }
+    }
+
+    /// Images of one size, as the network sees them, as one tensor `[n, h, w, c]`.
+    pub(crate) fn batch(&self, images: &[&Image]) -> Tensor<4> {
+        let [height, width] = self.preprocessing.padding.canvas;
+        let shape = [images.len(), height, width, self.preprocessing.letterbox.channels];
+        let data: Vec<f32> = images.iter().flat_map(|image| image.data()).copied().collect();
+        Tensor::from_data(TensorData::new(data, shape), &inference_device())
     }
 
     /// [`predict`](Self::predict) of images that [`read`](Self::read) gave.
@@ -169,24 +184,13 @@ impl Predictor {
             Some(DominantPose { scale_px: found.scale_px * image.pixel, ..found })
         };
         let poses: Vec<Option<DominantPose>> = images.par_iter().enumerate().map(pose).collect();
-        let frames = self.network.frames_of(fields)?;
-        // [n, h, w, c] -> [n, classes]
-        let probabilities = softmax(self.network.forward_in(input, &frames)?, 1).into_data();
-        let probabilities: Vec<f32> = probabilities.iter::<f32>().collect();
-        let by_image = probabilities.chunks_exact(self.classes.len().max(1));
-        let posterior = |(probabilities, pose): (&[f32], _)| Posterior {
-            probabilities: probabilities.to_vec(),
-            pose,
-        };
-        Ok(by_image.zip(poses).map(posterior).collect())
+        let by_image = self.probabilities(input, fields)?.into_iter().zip(poses);
+        Ok(by_image.map(|(probabilities, pose)| Posterior { probabilities, pose }).collect())
     }
 
-    /// The images as a batch `[n, h, w, c]`.
+    /// Prepared images as one tensor `[n, h, w, c]`.
     pub fn input(&self, images: &[&PreparedImage]) -> Tensor<4> {
-        let [height, width] = self.preprocessing.padding.canvas;
-        let shape = [images.len(), height, width, self.preprocessing.letterbox.channels];
-        let data: Vec<f32> = images.iter().flat_map(|image| image.input.data()).copied().collect();
-        Tensor::from_data(TensorData::new(data, shape), &inference_device())
+        self.batch(&images.iter().map(|image| &image.input).collect::<Vec<_>>())
     }
 
     /// The `top` most probable classes, at least one, best first.
@@ -198,5 +202,18 @@ impl Predictor {
             probability: f64::from(probabilities[*class]),
         };
         order.iter().take(top.max(1)).map(entry).collect()
+    }
+
+    /// The probability of each class for each of a [`batch`](Self::batch), in frames of these poses.
+    pub(crate) fn probabilities(
+        &self,
+        input: Tensor<4>,
+        fields: Vec<PoseField>,
+    ) -> Result<Vec<Vec<f32>>> {
+        let frames = self.network.frames_of(fields)?;
+        // [n, h, w, c] -> [n, classes]
+        let probabilities = softmax(self.network.forward_in(input, &frames)?, 1).into_data();
+        let probabilities: Vec<f32> = probabilities.iter::<f32>().collect();
+        Ok(probabilities.chunks_exact(self.classes.len().max(1)).map(<[f32]>::to_vec).collect())
     }
 }

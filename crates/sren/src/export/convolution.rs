@@ -56,8 +56,11 @@ pub(super) fn convolve(g: &mut Graph, x: &Value, kernel: &Kernel, at: &Placement
 pub(super) fn product(g: &mut Graph, x: &Value, weight: &Value, bias: Option<&Value>) -> Value {
     let inputs: Vec<&Value> = [x, weight].into_iter().chain(bias).collect();
     // Not every engine knows that these are the defaults.
-    let attributes =
-        [("strides", Attribute::Ints(vec![1; 2])), ("pads", Attribute::Ints(vec![0; 4]))];
+    let attributes = [
+        ("strides", Attribute::Ints(vec![1; 2])),
+        ("dilations", Attribute::Ints(vec![1; 2])),
+        ("pads", Attribute::Ints(vec![0; 4])),
+    ];
     g.op("Conv", &inputs, &attributes)
 }
 

@@ -96,6 +96,18 @@ impl Canonicalised {
         Ok(self.combine(first, second))
     }
 
+    /// For each of images `[n, h, w, c]`, the least change of an orientation's probability for which
+    /// the branch sees the image rotated otherwise: where it is no more than rounding, the prediction
+    /// may change with the last bits.
+    pub fn rotation_margins(&self, images: Tensor<4>, frames: &Frames) -> Result<Vec<f32>> {
+        let scores = self.classifier.scores_in(images, frames)?;
+        let posterior = orientation_posterior(scores, self.classifier.head.upright_prior());
+        let [_, orientations] = posterior.dims();
+        let rows = read(posterior.into_data())?;
+        let rows = rows.chunks_exact(orientations);
+        Ok(rows.map(|posterior| likeliest(posterior, self.rotations).margin).collect())
+    }
+
     /// Logits `[n, classes]` of classifier and branch -> logarithms of their weighted geometric mean.
     pub fn combine(&self, classifier: Tensor<2>, branch: Tensor<2>) -> Tensor<2> {
         let (classifier, branch) = (log_softmax(classifier, 1), log_softmax(branch, 1));
@@ -112,7 +124,7 @@ impl Canonicalised {
             .chunks_exact(orientations)
             .enumerate()
             .flat_map(|(image, posterior)| {
-                let likeliest = likeliest(posterior, self.rotations).into_iter();
+                let likeliest = likeliest(posterior, self.rotations).rotations.into_iter();
                 likeliest.map(move |(step, probability)| View {
                     image,
                     angle: angle(step),
@@ -146,12 +158,22 @@ fn read(data: TensorData) -> Result<Vec<f32>> {
         .map_err(|e| Error::shape("Canonicalised", "values of f32", format!("{e:?}")))
 }
 
+/// The likeliest orientations of an image.
+#[derive(Debug)]
+struct Likeliest {
+    /// Number of the orientation and probability, which are normalised.
+    rotations: Vec<(usize, f32)>,
+    /// The least change of a probability that chooses others.
+    margin: f32,
+}
+
 /// Up to `count` peaks of a posterior over the orientations of a circle, each with the probability of
-/// its neighbours, none below `UNLIKELY`; normalised.
-fn likeliest(posterior: &[f32], count: usize) -> Vec<(usize, f32)> {
+/// its neighbours, none below `UNLIKELY`.
+fn likeliest(posterior: &[f32], count: usize) -> Likeliest {
     let steps = posterior.len();
+    let mut margin = f32::INFINITY;
     if steps < 3 {
-        return vec![(0, 1.0)];
+        return Likeliest { rotations: vec![(0, 1.0)], margin };
     }
     let near = |step: usize| [step + steps - 1, step, step + 1].map(|step| step % steps);
     let mut peaks: Vec<f32> =
@@ -159,9 +181,14 @@ fn likeliest(posterior: &[f32], count: usize) -> Vec<(usize, f32)> {
     let mut found: Vec<(usize, f32)> = Vec::new();
     while found.len() < count {
         let best = (0..steps).max_by(|a, b| peaks[*a].total_cmp(&peaks[*b])).unwrap_or(0);
-        if !found.is_empty() && peaks[best] < UNLIKELY {
-            break;
+        if !found.is_empty() {
+            margin = margin.min((peaks[best] - UNLIKELY).abs());
+            if peaks[best] < UNLIKELY {
+                break;
+            }
         }
+        let others = (0..steps).filter(|step| *step != best).map(|step| peaks[step]);
+        margin = margin.min(peaks[best] - others.fold(0.0, f32::max));
         found.push((best, peaks[best]));
         // What shares an orientation with this peak is no other peak.
         for away in 0..steps.min(5) {
@@ -171,7 +198,7 @@ fn likeliest(posterior: &[f32], count: usize) -> Vec<(usize, f32)> {
     let sum: f32 = found.iter().map(|(_, probability)| probability).sum();
     // NaN stays NaN: a broken network must not go unnoticed.
     found.iter_mut().for_each(|(_, probability)| *probability /= sum);
-    found
+    Likeliest { rotations: found, margin }
 }
 
 /// The image rotated about its centre; what comes in from outside has the mean colour of its border.
@@ -205,12 +232,17 @@ mod tests {
         // 23 has both its neighbours, 8 stands alone, 15 is unlikely.
         (posterior[22], posterior[23], posterior[0]) = (0.1, 0.3, 0.2);
         (posterior[8], posterior[15]) = (0.36, 0.04);
-        let found = likeliest(&posterior, 3);
+        let Likeliest { rotations: found, margin } = likeliest(&posterior, 3);
+        // 7, 8 and 9 share all that they have.
+        assert_eq!(margin, 0.0);
         assert_eq!(found.iter().map(|(step, _)| *step).collect::<Vec<_>>()[0], 23);
         assert!([7, 8, 9].contains(&found[1].0) && found.len() == 2, "{found:?}");
         assert!((found[0].1 - 0.6 / 0.96).abs() < 1e-6 && (found[1].1 - 0.36 / 0.96).abs() < 1e-6);
-        assert_eq!(likeliest(&posterior, 1), [(23, 1.0)]);
-        assert_eq!(likeliest(&[1.0], 2), [(0, 1.0)]);
-        assert_eq!(likeliest(&[0.1, 0.2, 0.3, 0.4], 4).len(), 1);
+        let first = likeliest(&posterior, 1);
+        assert_eq!(first.rotations, [(23, 1.0)]);
+        // 22 and 0 have 0.4 and 0.5.
+        assert!((first.margin - 0.1).abs() < 1e-6, "{first:?}");
+        assert_eq!(likeliest(&[1.0], 2).rotations, [(0, 1.0)]);
+        assert_eq!(likeliest(&[0.1, 0.2, 0.3, 0.4], 4).rotations.len(), 1);
     }
 }

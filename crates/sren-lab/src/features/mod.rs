@@ -1,12 +1,15 @@
 //! The compensating view: features of transformed images, transformed back. Where they are
 //! equivariant they look the same in every column.
 
+mod colour_map;
+mod fine;
+
 use std::collections::BTreeMap;
 
 use burn::tensor::{Tensor, TensorData};
 use sren::equivariance::{NamedFeatures, network_layers};
 use sren::models::{Network, NetworkConfig};
-use sren::{Equivariance, FeatureMap, Grid, Image, Similarity, Weights};
+use sren::{Equivariance, FeatureMap, Image, Similarity};
 use sren_data::in_channels;
 
 use crate::canvas::{Canvas, Colour};
@@ -14,6 +17,9 @@ use crate::error::{LabError, Result};
 use crate::inference::inference_device;
 use crate::lettering;
 use crate::pose_picture::PosePicture;
+
+pub(crate) use colour_map::{ColourMap, Palette};
+pub(crate) use fine::fine_network;
 
 /// Scales and angles (degrees) of the columns.
 const COLUMNS: [(f64, f64); 6] =
@@ -26,14 +32,8 @@ const HEAD: usize = 34;
 const FOOT: usize = 36;
 /// Height of a line of text, in pixels.
 const TEXT: f32 = 20.0;
-/// The middle part of the frame that features are shown of: the image, without its canvas,
-const FEATURES: f64 = 0.62;
-/// and that inputs are shown of: the image at its largest.
+/// The middle part of the frame that inputs are shown of: the image at its largest.
 const INPUTS: f64 = 0.8;
-/// Pixels between the positions of networks with independent positions.
-const FINE: usize = 2;
-/// and most of them along a side: features of all positions are in memory at once.
-const MOST_FINE: usize = 64;
 /// Arrows along a cell.
 const ARROWS: usize = 14;
 const PAPER: Colour = [0.07, 0.08, 0.1];
@@ -67,7 +67,7 @@ pub fn feature_picture(
         .collect::<Result<_, _>>()?;
     let views: Vec<Image> = transforms.iter().map(view).collect::<Result<_>>()?;
     let layers = chosen(networks, &views, layers)?;
-    let maps: Vec<Vec<Vec<Map>>> =
+    let maps: Vec<Vec<Vec<ColourMap>>> =
         networks.iter().map(|shown| shown_maps(shown, &views, &layers)).collect::<Result<_>>()?;
     let following =
         networks.iter().find(|shown| shown.network.equivariance() != Equivariance::None);
@@ -111,12 +111,9 @@ pub fn feature_picture(
         for (shown, maps) in networks.iter().zip(&maps) {
             label(&mut canvas, row, [shown.title, name]);
             for (column, (transform, maps)) in transforms.iter().zip(maps).enumerate() {
-                let full = transform.about(views[0].centre());
-                let size = [views[0].width() as f64, views[0].height() as f64];
+                let size = [views[0].width(), views[0].height()];
                 canvas.fill(corner(row, column), CELL, |place| {
-                    let part = middle(place, FEATURES);
-                    let point = [part[0] * size[0] - 0.5, part[1] * size[1] - 0.5];
-                    maps[layer].colour(full.apply(point))
+                    maps[layer].transformed_back(transform, size, place)
                 });
             }
             row += 1;
@@ -132,11 +129,6 @@ fn caption(networks: &[Shown]) -> String {
     format!("Features are transformed back. {}.", weights.join("; "))
 }
 
-/// A place in the middle part of the frame.
-fn middle(place: [f64; 2], part: f64) -> [f64; 2] {
-    place.map(|p| 0.5 + part * (p - 0.5))
-}
-
 fn corner(row: usize, column: usize) -> [usize; 2] {
     [LABEL + column * (CELL + GAP), HEAD + row * (CELL + GAP)]
 }
@@ -147,32 +139,13 @@ fn label(canvas: &mut Canvas, row: usize, lines: [&str; 2]) {
     lettering::write(canvas, lines[1], [10, y + 22], TEXT, SOFT);
 }
 
-/// Three channels of a feature map of one image, as red, green and blue.
-struct Map {
-    grid: Grid,
-    /// `[h, w]`
-    colours: Vec<Colour>,
-}
-
-/// The network on a finer grid, where its positions are independent of each other and not too many.
-fn fine(shown: &Shown, view: &Image) -> Result<Network> {
-    let (_, stride, _) = shown.config.backbone.sampling();
-    let few = view.width().max(view.height()) <= MOST_FINE * FINE;
-    let finer = match shown.config.backbone.has_independent_positions() && few {
-        true => shown.config.finer(stride / FINE),
-        false => None,
-    };
-    let Some(config) = finer else { return Ok(shown.network.clone()) };
-    let config = config.with_equivariance(shown.network.equivariance());
-    Ok(Weights::of(shown.network).apply(config.init(&inference_device())?)?)
-}
-
 /// The maps of `layers` for each view. The colours are those of the first.
-fn shown_maps(shown: &Shown, views: &[Image], layers: &[String]) -> Result<Vec<Vec<Map>>> {
+fn shown_maps(shown: &Shown, views: &[Image], layers: &[String]) -> Result<Vec<Vec<ColourMap>>> {
     let mut palettes: Vec<Palette> = Vec::new();
     let mut maps = Vec::new();
     for view in views {
-        let network = fine(shown, view)?;
+        let longer = view.width().max(view.height());
+        let network = fine_network(shown.network, shown.config, longer)?;
         let mut found: BTreeMap<String, FeatureMap> =
             features(shown, &network, view)?.into_iter().collect();
         let mut of_view = Vec::new();
@@ -185,9 +158,7 @@ fn shown_maps(shown: &Shown, views: &[Image], layers: &[String]) -> Result<Vec<V
             if palettes.len() == index {
                 palettes.push(Palette::of(&values, channels));
             }
-            let colour = |values: &[f32]| palettes[index].colour(values);
-            of_view
-                .push(Map { grid, colours: values.chunks_exact(channels).map(colour).collect() });
+            of_view.push(ColourMap::new(grid, &values, channels, &palettes[index]));
         }
         maps.push(of_view);
     }
@@ -224,66 +195,11 @@ fn chosen(networks: &[Shown], views: &[Image], names: &[String]) -> Result<Vec<S
 
 /// A pixel of the middle of an image, its values brought to `range`.
 fn pixel(image: &Image, place: [f64; 2], range: [f32; 2]) -> Colour {
-    let place = middle(place, INPUTS);
+    let place = place.map(|p| 0.5 + INPUTS * (p - 0.5));
     let at = |part: f64, size: usize| ((part * size as f64) as usize).min(size - 1);
     let (x, y) = (at(place[0], image.width()), at(place[1], image.height()));
     let channels = image.channels();
     let values = &image.data()[(y * image.width() + x) * channels..][..channels];
     let of = |channel: usize| values[if channels >= 3 { channel } else { 0 }].clamp(0.0, 1.0);
     [0, 1, 2].map(|channel| range[0] + (range[1] - range[0]) * of(channel))
-}
-
-/// The three channels that vary most, and the greatest value of each.
-struct Palette {
-    channels: [usize; 3],
-    greatest: [f32; 3],
-}
-
-impl Palette {
-    /// That of `values`, `[h, w, channels]`.
-    fn of(values: &[f32], c: usize) -> Self {
-        let mut spread: Vec<(f64, usize)> = (0..c)
-            .map(|channel| {
-                let of = || values.iter().skip(channel).step_by(c).map(|v| f64::from(*v));
-                let n = of().count().max(1) as f64;
-                let mean = of().sum::<f64>() / n;
-                (of().map(|v| (v - mean).powi(2)).sum::<f64>() / n, channel)
-            })
-            .collect();
-        spread.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let channels = [0, 1, 2].map(|i| spread[i.min(c - 1)].1);
-        let greatest = channels.map(|channel| {
-            let of = values.iter().skip(channel).step_by(c);
-            of.fold(f32::MIN_POSITIVE, |most, v| most.max(*v))
-        });
-        Self { channels, greatest }
-    }
-
-    /// The colour of one position, not bounded.
-    fn colour(&self, values: &[f32]) -> Colour {
-        [0, 1, 2].map(|i| values[self.channels[i]] / self.greatest[i])
-    }
-}
-
-impl Map {
-    /// The colour at an image point, bilinear.
-    fn colour(&self, [x, y]: [f64; 2]) -> Colour {
-        let grid = &self.grid;
-        let [u, v] = [(x - grid.origin[0]) / grid.step, (y - grid.origin[1]) / grid.step];
-        let (left, top) = (u.floor(), v.floor());
-        let mut sum = [0.0f32; 3];
-        for (dx, dy) in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)] {
-            let (column, row) = (left + dx, top + dy);
-            let inside = column >= 0.0
-                && row >= 0.0
-                && column < grid.width as f64
-                && row < grid.height as f64;
-            if inside {
-                let weight = (1.0 - (u - column).abs()) * (1.0 - (v - row).abs());
-                let colour = self.colours[row as usize * grid.width + column as usize];
-                sum.iter_mut().zip(colour).for_each(|(sum, c)| *sum += weight as f32 * c);
-            }
-        }
-        sum.map(|value| value.clamp(0.0, 1.0).powf(0.8))
-    }
 }

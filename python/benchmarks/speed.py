@@ -108,7 +108,7 @@ def predictions(repetitions: int) -> None:
         print("predict: no command, build it with `cargo build --release`")
         return
     model = sren.load()
-    few, many = 64, 1984
+    few, many = 64, 704
     digits = sren.datasets.mnist()[0][few:many, :, :, None]
 
     def ours() -> None:

@@ -42,6 +42,14 @@ pub struct ReducedImage {
     pub size: [usize; 2],
 }
 
+impl From<Image> for ReducedImage {
+    /// An image as large as it is.
+    fn from(image: Image) -> Self {
+        let size = [image.height(), image.width()];
+        Self { image, size }
+    }
+}
+
 impl ReducedImage {
     /// Pixels of the file along one pixel of the image.
     pub fn factor(&self) -> f64 {

@@ -68,6 +68,11 @@ pub enum Transform {
 }
 
 impl Transform {
+    /// Those of test sets, by name.
+    pub fn named(sets: &[TestSet]) -> Vec<(String, Self)> {
+        sets.iter().map(|set| (set.name().to_string(), Self::Set(*set))).collect()
+    }
+
     /// The transform of image number `index`.
     pub fn at(&self, index: usize) -> sren_data::Result<Similarity> {
         match self {

@@ -15,6 +15,7 @@ mod artifact;
 mod canvas;
 mod confusion;
 mod error;
+mod evaluate;
 mod evaluation;
 mod features;
 mod grouped;
@@ -31,6 +32,7 @@ pub use active_share::{ActiveShare, active_shares};
 pub use artifact::atomic_write;
 pub use confusion::{Confusion, confusion};
 pub use error::{LabError, Result};
+pub use evaluate::{EvaluationReport, EvaluationRequest, Subset, test_subset};
 pub use evaluation::{
     Accuracy, ClassAccuracy, Evaluation, PhotographEvaluation, Transform, accuracy, spread,
 };

@@ -2,19 +2,18 @@
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use serde::Serialize;
 use sren::Similarity;
-use sren::models::{Network, parameter_count};
-use sren_data::{Dataset, NamedImage, RandomTransform, Source, Split, TestSet};
+use sren::models::Network;
+use sren_data::{NamedImage, RandomTransform, Source, TestSet};
 use sren_lab::inference::{BUNDLED, Model};
-use sren_lab::progress::Task;
 use sren_lab::threads::with_threads;
-use sren_lab::training::{RunFolder, TrainingConfig};
+use sren_lab::training::TrainingConfig;
 use sren_lab::{
-    Accuracy, Evaluation, LabError, PhotographEvaluation, TextTable, Transform, accuracy,
-    confusion, grouped, paper_row, spread,
+    Accuracy, Evaluation, EvaluationReport, EvaluationRequest, LabError, Subset, TextTable,
+    Transform, grouped, paper_row,
 };
 
 use super::photograph_table;
@@ -26,6 +25,8 @@ use crate::output::{note, print, print_json};
 /// Greatest angle in degrees, and greatest scale: the least is its inverse.
 const MAX_ANGLE: f64 = 36_000.0;
 const MAX_SCALE: f64 = 100.0;
+/// Interrupts end the process: there is nothing to save.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Evaluate a trained network on test sets, or under transforms of your choice.
 #[derive(Debug, Args)]
@@ -95,20 +96,11 @@ fn range(text: &str, number: fn(&str) -> Result<f64, String>) -> Result<[f64; 2]
     Ok([number(parts.0)?, number(parts.1)?])
 }
 
-/// The results.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(crate) enum Report {
-    Digits(Evaluation),
-    Photographs(PhotographEvaluation),
-}
-
-impl Report {
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Self::Digits(evaluation) => table(evaluation),
-            Self::Photographs(evaluation) => photograph_table::table(evaluation),
-        }
+/// The results as a table.
+pub(crate) fn text(report: &EvaluationReport) -> String {
+    match report {
+        EvaluationReport::Digits(evaluation) => table(evaluation),
+        EvaluationReport::Photographs(evaluation) => photograph_table::table(evaluation),
     }
 }
 
@@ -127,18 +119,19 @@ impl Eval {
             None if self.held_out => Subset::HeldOut,
             None => Subset::Test,
         };
+        let request = EvaluationRequest { transforms, subset, images: self.images };
         let work = || {
-            let (network, mut config) = load(run)?;
+            let mut model = Model::open(run)?;
             if let Some(data) = &self.data {
-                replace_data(&mut config, data)?;
+                model.config.replace_data(data)?;
             }
-            report(run, (&network, &config), transforms, subset, self.images)
+            request.run(run, &model, &NEVER, skipped)
         };
         let report = with_threads(self.threads.count(), work)??;
         match (self.json, self.held_out) {
             (true, _) => print_json(&report),
-            (false, true) => print(&format!("held-out training images\n{}", report.text())),
-            (false, false) => print(&report.text()),
+            (false, true) => print(&format!("held-out training images\n{}", text(&report))),
+            (false, false) => print(&text(&report)),
         }
     }
 
@@ -156,12 +149,8 @@ impl Eval {
             let name = format!("angles {a} to {b} scales {s} to {t}");
             return Ok(vec![(name, Transform::Random(transform))]);
         }
-        Ok(named(&self.sets))
+        Ok(Transform::named(&self.sets))
     }
-}
-
-fn named(sets: &[TestSet]) -> Vec<(String, Transform)> {
-    sets.iter().map(|set| (set.name().to_string(), Transform::Set(*set))).collect()
 }
 
 /// The numbers of digits that are named `mnist:N` or `mnist:A-B`.
@@ -173,88 +162,9 @@ fn test_digits(name: &str) -> Result<Vec<usize>, Failure> {
     NamedImage::parse(name)?.into_iter().map(number).collect()
 }
 
-/// The images that a run is evaluated on.
-pub(crate) enum Subset {
-    /// Test images.
-    Test,
-    /// These of the bundled test digits.
-    Digits(Vec<usize>),
-    /// Training images that were held out for validation.
-    HeldOut,
-}
-
-/// Reads the images of the run from `data`.
-fn replace_data(config: &mut TrainingConfig, data: &Source) -> Result<(), LabError> {
-    if data.is_mnist() != config.image_folder.is_none() {
-        let expected = format!("images like those of {}", config.data);
-        return Err(LabError::invalid("--data", expected, data.to_string()));
-    }
-    (config.data, config.data_absolute) = (data.clone(), None);
-    Ok(())
-}
-
-/// Evaluates `network`, that of the run in `path`, on at most `images` images of `subset` under each
-/// of `transforms`, or under the default ones if there are none.
-pub(crate) fn report(
-    path: &Path,
-    (network, config): (&Network, &TrainingConfig),
-    mut transforms: Vec<(String, Transform)>,
-    part: Subset,
-    images: usize,
-) -> Result<Report, LabError> {
-    if transforms.is_empty() {
-        let digits = config.image_folder.is_none();
-        transforms = if digits { named(&TestSet::ALL) } else { named(&TestSet::PHOTOGRAPHS) };
-    }
-    if matches!(part, Subset::Digits(_)) && config.image_folder.is_some() {
-        let name = path.display().to_string();
-        return Err(LabError::invalid(name, "a network for digits", "one for images of your own"));
-    }
-    let loaded = config.load(match part {
-        Subset::Test | Subset::Digits(_) => Split::Test,
-        Subset::HeldOut => Split::Train,
-    })?;
-    skipped(&loaded.broken, &loaded.others);
-    if matches!(part, Subset::HeldOut) && config.image_folder.is_some() {
-        RunFolder::open(path)?.0.check_images(config, &loaded)?;
-    }
-    let mut indices = match part {
-        Subset::Test => subset(&loaded.images, images, config.image_folder.is_some()),
-        Subset::Digits(digits) => digits,
-        Subset::HeldOut => config.split(&loaded.images)?.validation,
-    };
-    indices.truncate(images);
-    if config.image_folder.is_none() {
-        let mut found = Vec::new();
-        for (name, transform) in transforms {
-            let task = Task::new(format!("evaluating {name}"), indices.len());
-            let counted = |i| {
-                task.advance(1);
-                transform.at(i)
-            };
-            let result = accuracy(network, &loaded.images, &indices, counted)?;
-            found.push((name, result));
-        }
-        return Ok(Report::Digits(summary(network, config, found)));
-    }
-    let mut sets = std::collections::BTreeMap::new();
-    for (name, transform) in transforms {
-        let task = Task::new(format!("evaluating {name}"), indices.len());
-        let counted = |i| {
-            task.advance(1);
-            transform.at(i)
-        };
-        let found = confusion(network, &loaded.images, &indices, counted)?;
-        sets.insert(name, found.into());
-    }
-    Ok(Report::Photographs(PhotographEvaluation {
-        model: config.model.clone(),
-        augmented: config.augment,
-        parameters: parameter_count(network),
-        data: config.data.to_string(),
-        classes: config.classes(),
-        sets,
-    }))
+/// Evaluates the run in `path` on at most `images` test images, under the default transforms.
+pub(crate) fn evaluate(path: &Path, images: usize) -> Result<EvaluationReport, LabError> {
+    EvaluationRequest::test(images).run(path, &Model::open(path)?, &NEVER, skipped)
 }
 
 /// Lists the files that were skipped, on standard error.
@@ -276,24 +186,6 @@ pub(crate) fn skipped(broken: &[sren_data::DataError], others: &[PathBuf]) {
 pub(crate) fn load(path: &Path) -> Result<(Network, TrainingConfig), LabError> {
     let Model { network, config } = Model::open(path)?;
     Ok((network, config))
-}
-
-/// The first `count` images or, where they are sorted by class, `count` evenly spaced ones.
-pub(crate) fn subset(images: &Dataset, count: usize, sorted: bool) -> Vec<usize> {
-    if sorted { spread(images.len(), count) } else { (0..images.len().min(count)).collect() }
-}
-
-fn summary(
-    network: &Network,
-    config: &TrainingConfig,
-    sets: Vec<(String, Accuracy)>,
-) -> Evaluation {
-    Evaluation {
-        model: config.model.clone(),
-        augmented: config.augment,
-        parameters: parameter_count(network),
-        sets: sets.into_iter().collect(),
-    }
 }
 
 /// Accuracies in the order of the paper's Table 1, beside those of the paper.

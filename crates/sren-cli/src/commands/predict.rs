@@ -19,9 +19,6 @@ use crate::output::{error as show_error, note, print, print_json};
 /// The name of an image, or why it could not be read.
 type Name = Result<String, String>;
 
-/// Images per batch.
-const BATCH: usize = 64;
-
 /// Predict the class of images, and the orientation and scale of their content.
 #[derive(Debug, Args)]
 pub(crate) struct Predict {
@@ -60,7 +57,8 @@ impl Predict {
         let hidden = std::io::stdout().is_terminal();
         let task = (!hidden).then(|| Task::new("predicting", self.count()));
         loop {
-            let batch: Vec<Result<NamedImage, String>> = images.by_ref().take(BATCH).collect();
+            let batch: Vec<Result<NamedImage, String>> =
+                images.by_ref().take(Predictor::BATCH).collect();
             if batch.is_empty() {
                 break;
             }

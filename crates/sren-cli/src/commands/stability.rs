@@ -11,10 +11,10 @@ use sren_lab::threads::with_threads;
 use sren_lab::training::TrainingConfig;
 use sren_lab::{
     LabError, Stability as Found, StabilityPoint, TextTable, angle_chart, atomic_write,
-    scale_chart, stability,
+    scale_chart, stability, test_subset,
 };
 
-use super::eval::{load, subset};
+use super::eval::load;
 use crate::Failure;
 use crate::arguments::{Threads, image_count};
 use crate::output::{create_folder, note, print, print_json};
@@ -52,7 +52,7 @@ impl Stability {
             let one = |(path, (network, config)): &(&PathBuf, (Network, TrainingConfig))| {
                 note(&path.display().to_string());
                 let images = config.load(Split::Test)?.images;
-                let indices = subset(&images, self.images, config.image_folder.is_some());
+                let indices = test_subset(&images, self.images, config.image_folder.is_some());
                 stability(&path.display().to_string(), network, &images, &indices)
             };
             runs.iter().map(one).collect()

@@ -7,9 +7,9 @@ use clap::Args;
 use sren_lab::report::write_table;
 use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingConfig};
-use sren_lab::{Evaluation, LabError, TableRow, table_text};
+use sren_lab::{Evaluation, EvaluationReport, LabError, TableRow, table_text};
 
-use super::eval::{Report, Subset, load, report};
+use super::eval::evaluate;
 use super::train::{preset, write_page};
 use crate::Failure;
 use crate::arguments::{Threads, image_count};
@@ -107,10 +107,9 @@ impl Table {
     }
 
     fn evaluated(&self, path: &Path) -> Result<Evaluation, LabError> {
-        let (network, config) = load(path)?;
-        match report(path, (&network, &config), Vec::new(), Subset::Test, self.test_images)? {
-            Report::Digits(evaluation) => Ok(evaluation),
-            Report::Photographs(_) => {
+        match evaluate(path, self.test_images)? {
+            EvaluationReport::Digits(evaluation) => Ok(evaluation),
+            EvaluationReport::Photographs(_) => {
                 let name = path.display().to_string();
                 Err(LabError::invalid(name, "a run on MNIST", "one on other images"))
             }

@@ -1,19 +1,18 @@
 //! `sren train`: trains a network and evaluates it on its test sets.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use sren::Equivariance;
 use sren::models::Architecture;
-use sren_data::{DataError, Source, Split};
-use sren_lab::inference::Model;
+use sren_data::{DataError, Source};
 use sren_lab::report as page;
 use sren_lab::threads::with_threads;
-use sren_lab::training::{FineTuning, Outcome, Preset, RunFolder, Trainer, TrainingConfig};
-use sren_lab::{Evaluation, LabError};
+use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingRequest};
+use sren_lab::{Evaluation, EvaluationReport, LabError};
 
-use super::eval::{Report, Subset, load, report, skipped};
+use super::eval::{evaluate, load, skipped, text};
 use crate::Failure;
 use crate::arguments::{Threads, image_count};
 use crate::output::{note, print};
@@ -110,7 +109,7 @@ struct Ignored {
 impl Train {
     pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
         let mut ignored = Ignored::default();
-        let work = || -> Result<Option<(Report, RunFolder)>, String> {
+        let work = || -> Result<Option<(EvaluationReport, RunFolder)>, String> {
             let (mut run, folder) = self.prepare(&mut ignored).map_err(|e| e.to_string())?;
             note(&format!("run: {}", folder.path().display()));
             if let Some([before, now]) = run.changed_threads() {
@@ -123,7 +122,7 @@ impl Train {
                     Ok(None)
                 }
                 Outcome::Done => {
-                    let found = self.evaluate(&folder);
+                    let found = evaluate(folder.path(), self.test_images);
                     Ok(Some((found.map_err(|e| e.to_string())?, folder)))
                 }
             }
@@ -138,18 +137,12 @@ impl Train {
         shown
     }
 
-    fn evaluate(&self, folder: &RunFolder) -> Result<Report, LabError> {
-        let (network, config) = load(folder.path())?;
-        let trained = (&network, &config);
-        report(folder.path(), trained, Vec::new(), Subset::Test, self.test_images)
-    }
-
     /// Prints the results and writes the run's page.
-    fn show(&self, report: &Report, folder: &RunFolder) -> Result<(), Failure> {
-        print(&report.text())?;
+    fn show(&self, report: &EvaluationReport, folder: &RunFolder) -> Result<(), Failure> {
+        print(&text(report))?;
         let evaluation = match report {
-            Report::Digits(evaluation) => evaluation.clone(),
-            Report::Photographs(evaluation) => evaluation.into(),
+            EvaluationReport::Digits(evaluation) => evaluation.clone(),
+            EvaluationReport::Photographs(evaluation) => evaluation.into(),
         };
         let write = || write_page(folder, &evaluation, self.test_images);
         let path = with_threads(self.threads.count(), write)??;
@@ -160,134 +153,36 @@ impl Train {
     /// The run, with its images loaded; files that are no images go to `ignored`.
     fn prepare(&self, ignored: &mut Ignored) -> Result<(Trainer, RunFolder), Failure> {
         if let Some(path) = &self.resume {
-            let (mut folder, mut config) = RunFolder::open(path)?;
-            folder.lock()?;
-            if let Some(epochs) = self.epochs {
-                folder.set_epochs(&mut config, epochs)?;
+            return Ok(Trainer::reopen(path, self.epochs)?);
+        }
+        Ok(self.request().start(|broken, others| {
+            if !broken.is_empty() {
+                let count = broken.len();
+                note(&format!("{count} unreadable files are skipped; they are listed at the end"));
             }
-            config.check_test_images()?;
-            return Ok((Trainer::resume(config, folder.clone())?, folder));
-        }
-        let mut config = self.config()?;
-        let mut loaded = config.load(Split::Train)?;
-        *ignored = Ignored {
-            broken: std::mem::take(&mut loaded.broken),
-            others: std::mem::take(&mut loaded.others),
-        };
-        if !ignored.broken.is_empty() {
-            let count = ignored.broken.len();
-            note(&format!("{count} unreadable files are skipped; they are listed at the end"));
-        }
-        config.fit_to(&loaded);
-        config.check("train")?;
-        config.split(&loaded.images)?;
-        config.check_test_images()?;
-        config.network = Some(config.network()?);
-        let path = self.out.clone().unwrap_or_else(|| free_folder(&config));
-        let folder = RunFolder::create(&path, &config)?;
-        Ok((Trainer::start_on(loaded, config, folder.clone())?, folder))
+            *ignored = Ignored { broken, others };
+        })?)
     }
 
-    fn config(&self) -> Result<TrainingConfig, Failure> {
-        let start = self.from.as_deref().map(Model::history).transpose()?;
-        let digits = self.data.as_ref().is_none_or(Source::is_mnist);
-        let mut config = match (&self.config, self.preset, &start) {
-            (Some(path), ..) => TrainingConfig::read(path)?,
-            (None, Some(preset), _) => preset.config()?,
-            (None, None, Some((config, _))) => config.clone(),
-            (None, None, None) if digits => Preset::Default.config()?,
-            (None, None, None) => Preset::Photos.config()?,
-        };
-        if let Some(data) = &self.data {
-            take_data(&mut config, data)?;
-        }
-        if let (Some(path), Some((start, _))) = (&self.from, &start) {
-            self.start_from(path, start, &mut config)?;
-        }
-        config.data_absolute = Some(config.source().absolute()).filter(|data| !data.is_mnist());
-        match &mut config.image_folder {
-            None if self.size.is_some() || self.no_augment => {
-                let expected = "images of your own (--data) for --size and --no-augment";
-                return Err(LabError::invalid("train", expected, "mnist").into());
-            }
-            None => {}
-            Some(photographs) => {
-                if let Some(size) = self.size {
-                    photographs.resize(size);
-                }
-                photographs.augment = photographs.augment.filter(|_| !self.no_augment);
-            }
-        }
-        if let Some(model) = self.model {
-            config.model = model.name().into();
-            config.network = config.network.map(|network| network.with_equivariance(model));
-        }
-        if let Some(arch) = self.arch {
-            (config.arch, config.network) = (arch.name().into(), None);
-            if !arch.config(1, 2).backbone.has_independent_positions() {
-                config.positions = 0;
-            }
-        }
-        config.augment |= self.augment;
-        config.epochs = self.epochs.unwrap_or(config.epochs);
-        config.batch = self.batch.unwrap_or(config.batch);
-        config.seed = self.seed.unwrap_or(config.seed);
-        if let Some(images) = self.images {
-            config.set_training_images(images);
-        }
-        config.check("train")?;
-        Ok(config)
-    }
-}
-
-impl Train {
-    /// Takes over the network of another run, and how it sees images.
-    fn start_from(
-        &self,
-        path: &Path,
-        start: &TrainingConfig,
-        config: &mut TrainingConfig,
-    ) -> Result<(), Failure> {
-        let (name, digits) = (path.display().to_string(), start.image_folder.is_none());
-        if digits != config.data.is_mnist() {
-            let of = |digits: bool| if digits { "digits" } else { "photographs" };
-            let expected = format!("a run on {}", of(!digits));
-            return Err(LabError::invalid(name, expected, format!("one on {}", of(digits))).into());
-        }
-        if let (Some(own), Some(other)) = (&mut config.image_folder, &start.image_folder) {
-            (own.size, own.canvas) = (other.size, other.canvas);
-        }
-        (config.arch, config.model) = (start.arch.clone(), start.model.clone());
-        (config.network, config.extended_from) = (Some(start.network()?), 0);
-        config.positions = start.positions;
-        // The bundled model has a name, runs have a folder.
-        let from = if path.exists() { std::path::absolute(path)? } else { path.into() };
-        config.fine_tuning = Some(FineTuning::new(from, self.freeze_backbone));
-        Ok(())
-    }
-}
-
-/// Another dataset than that of the configuration: what depends on it is reset.
-fn take_data(config: &mut TrainingConfig, data: &Source) -> Result<(), Failure> {
-    if config.data == *data {
-        return Ok(());
-    }
-    config.data_absolute = None;
-    if data.is_mnist() {
-        let expected = "a training configuration for mnist";
-        return Err(LabError::invalid("train", expected, config.data.to_string()).into());
-    }
-    config.data = data.clone();
-    (config.training_images, config.validation_images) = (0, 0);
-    let photographs = Preset::Photos.config()?.image_folder;
-    config.image_folder = config.image_folder.take().or(photographs);
-    if let Some(photographs) = &mut config.image_folder {
-        (photographs.images, photographs.classes) = (0, Vec::new());
-        if matches!(config.data, Source::Stl10(_)) {
-            photographs.resize(sren_data::stl10::SIDE);
+    fn request(&self) -> TrainingRequest {
+        TrainingRequest {
+            data: self.data.clone(),
+            size: self.size,
+            preset: self.preset,
+            config: self.config.clone(),
+            model: self.model,
+            arch: self.arch,
+            augment: self.augment,
+            no_augment: self.no_augment,
+            epochs: self.epochs,
+            batch: self.batch,
+            images: self.images,
+            seed: self.seed,
+            out: self.out.clone(),
+            from: self.from.clone(),
+            freeze_backbone: self.freeze_backbone,
         }
     }
-    Ok(())
 }
 
 /// Writes report.html of a run, with at most `images` test images.
@@ -306,13 +201,4 @@ pub(crate) fn write_page(
         command: &command,
         images,
     })
-}
-
-/// `runs/<arch>-<model>-<seed>`, with a number if that folder exists.
-fn free_folder(config: &TrainingConfig) -> PathBuf {
-    let plus = if config.augment { "+" } else { "" };
-    let name = format!("{}-{}{plus}-{}", config.arch, config.model, config.seed);
-    let numbered = |n: usize| if n == 1 { name.clone() } else { format!("{name}.{n}") };
-    let path = |n| Path::new("runs").join(numbered(n));
-    (1..).map(path).find(|path| !path.exists()).unwrap_or_else(|| path(1))
 }

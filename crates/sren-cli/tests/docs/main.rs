@@ -20,7 +20,7 @@ fn root() -> PathBuf {
 
 /// README, contributor pages and all pages of the book.
 fn pages() -> Vec<PathBuf> {
-    let names = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+    let names = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "python/README.md"];
     let mut found = names.map(|name| root().join(name)).to_vec();
     collect(&root().join("docs"), &mut found);
     found

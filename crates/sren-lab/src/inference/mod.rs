@@ -11,5 +11,5 @@ pub use dominant_pose::DominantPose;
 pub use model::{BUNDLED, BUNDLED_CNN, Model, inference_device};
 pub use onnx::ExportOptions;
 pub use onnx_check::{OnnxCheck, check_onnx};
-pub use predictor::{ClassProbability, Prediction, Predictor, PreparedImage};
+pub use predictor::{ClassProbability, Posterior, Prediction, Predictor, PreparedImage};
 pub use preprocessing::Preprocessing;

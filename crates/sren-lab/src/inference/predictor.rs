@@ -54,6 +54,23 @@ pub struct PreparedImage {
     pub(crate) pixel: f64,
 }
 
+impl PreparedImage {
+    /// What the network sees.
+    pub fn input(&self) -> &Image {
+        &self.input
+    }
+}
+
+/// What a network says of one image.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Posterior {
+    /// The probability of each class, in their order.
+    pub probabilities: Vec<f32>,
+    /// Orientation and scale of the image, in its own pixels; see [`Prediction::pose`].
+    pub pose: Option<DominantPose>,
+}
+
 /// A trained model that predicts.
 ///
 /// ```no_run
@@ -75,6 +92,9 @@ pub struct Predictor {
 }
 
 impl Predictor {
+    /// Images per batch: so many are worth computing at once.
+    pub const BATCH: usize = 64;
+
     /// The model of the run in `path`, or a [bundled](super::BUNDLED) one.
     pub fn open(path: &Path) -> Result<Self> {
         Ok(Self::new(Model::open(path)?))
@@ -138,51 +158,50 @@ impl Predictor {
         images: Vec<Result<PreparedImage>>,
         top: usize,
     ) -> Result<Vec<Result<Prediction>>> {
-        let readable: Vec<&Image> = images.iter().flatten().map(|image| &image.input).collect();
-        let mut found = if readable.is_empty() {
-            Vec::new().into_iter()
-        } else {
-            self.predict_batch(&readable, top)?.into_iter()
-        };
+        let readable: Vec<&PreparedImage> = images.iter().flatten().collect();
+        let mut found = self.posteriors(&readable)?.into_iter();
         let answer = |image: Result<PreparedImage>| {
-            let PreparedImage { name, pixel, .. } = image?;
+            let name = image?.name;
             let missing = || LabError::invalid("prediction", "one for each image", "fewer");
-            let (top, pose) = found.next().ok_or_else(missing)?;
-            Ok(Prediction {
-                image: name,
-                best: top.first().cloned().ok_or_else(missing)?,
-                top,
-                pose: pose.map(|p| DominantPose { scale_px: p.scale_px * pixel, ..p }),
-            })
+            let Posterior { probabilities, pose } = found.next().ok_or_else(missing)?;
+            let top = self.most_probable(&probabilities, top);
+            let best = top.first().cloned().ok_or_else(missing)?;
+            Ok(Prediction { image: name, best, top, pose })
         };
         Ok(images.into_iter().map(answer).collect())
     }
 
-    fn predict_batch(
-        &self,
-        images: &[&Image],
-        top: usize,
-    ) -> Result<Vec<(Vec<ClassProbability>, Option<DominantPose>)>> {
-        let input = self.batch(images);
+    /// What the network says of each image, all in one batch.
+    pub fn posteriors(&self, images: &[&PreparedImage]) -> Result<Vec<Posterior>> {
+        if images.is_empty() {
+            return Ok(Vec::new());
+        }
+        let input = self.input(images);
         let fields = self.network.pose_fields(&input)?;
         let has_poses = self.network.equivariance() != Equivariance::None;
-        let pose = |image: usize| match has_poses {
-            true => fields.first().and_then(|finest| DominantPose::of(finest, image)),
-            false => None,
+        let pose = |(at, image): (usize, &&PreparedImage)| {
+            let found = DominantPose::of(fields.first().filter(|_| has_poses)?, at)?;
+            Some(DominantPose { scale_px: found.scale_px * image.pixel, ..found })
         };
-        let poses: Vec<Option<DominantPose>> =
-            (0..images.len()).into_par_iter().map(pose).collect();
-        let probabilities = self.probabilities(input, fields)?;
-        let classes = probabilities.iter().map(|probabilities| {
-            let mut order: Vec<usize> = (0..probabilities.len()).collect();
-            order.sort_by(|a, b| probabilities[*b].total_cmp(&probabilities[*a]));
-            let entry = |class: &usize| ClassProbability {
-                class: self.classes[*class].clone(),
-                probability: f64::from(probabilities[*class]),
-            };
-            order.iter().take(top.max(1)).map(entry).collect()
-        });
-        Ok(classes.zip(poses).collect())
+        let poses: Vec<Option<DominantPose>> = images.par_iter().enumerate().map(pose).collect();
+        let by_image = self.probabilities(input, fields)?.into_iter().zip(poses);
+        Ok(by_image.map(|(probabilities, pose)| Posterior { probabilities, pose }).collect())
+    }
+
+    /// Prepared images as one tensor `[n, h, w, c]`.
+    pub fn input(&self, images: &[&PreparedImage]) -> Tensor<4> {
+        self.batch(&images.iter().map(|image| &image.input).collect::<Vec<_>>())
+    }
+
+    /// The `top` most probable classes, at least one, best first.
+    fn most_probable(&self, probabilities: &[f32], top: usize) -> Vec<ClassProbability> {
+        let mut order: Vec<usize> = (0..probabilities.len()).collect();
+        order.sort_by(|a, b| probabilities[*b].total_cmp(&probabilities[*a]));
+        let entry = |class: &usize| ClassProbability {
+            class: self.classes[*class].clone(),
+            probability: f64::from(probabilities[*class]),
+        };
+        order.iter().take(top.max(1)).map(entry).collect()
     }
 
     /// The probability of each class for each of a [`batch`](Self::batch), in frames of these poses.

@@ -32,6 +32,11 @@ impl Classifier {
         self.equivariance
     }
 
+    /// The estimator of the frames.
+    pub fn pose_estimator(&self) -> &PoseEstimator {
+        &self.poses
+    }
+
     /// The classifier with a backbone that does not learn.
     pub fn with_frozen_backbone(self) -> Self {
         Self { backbone: self.backbone.no_grad(), ..self }

@@ -26,6 +26,7 @@ def arguments():
     parser.add_argument("runs", nargs="+", help="folders of runs, or mnist-sren")
     parser.add_argument("--batches", default="1,64")
     parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--serve", help="the Rust program, if it is built: target/release/deps/serve-...")
     parser.add_argument("--sren", default=onnx_images.ROOT / "target" / "release" / "sren")
     parser.add_argument("--web-folder", default=onnx_images.ROOT / "target" / "onnx")
     parser.add_argument("--json", action="store_true", help="print one JSON document only")
@@ -35,10 +36,12 @@ def arguments():
 class Ours:
     """The resident Rust program: a line in asks for a batch, a line out has milliseconds."""
 
-    def __init__(self):
-        program = ["cargo", "bench", "-q", "--workspace", "--bench", "serve", "--", "--serve"]
+    def __init__(self, built):
+        cargo = ["cargo", "bench", "-q", "--workspace", "--bench", "serve", "--"]
+        program = [built] if built else cargo
         environment = {**os.environ, "RAYON_NUM_THREADS": "1"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        program = [*program, "--serve"]
         self.process = subprocess.Popen(program, cwd=onnx_images.ROOT, env=environment, **pipes)
         if not self.process.stdout.readline().startswith("["):
             sys.exit("bench_onnx.py: the Rust program did not start")
@@ -68,9 +71,19 @@ def exported(sren, run, file, taps):
     return json.loads(metadata["preprocessing"]), is_deformed
 
 
+def show(row):
+    print(
+        f"{row['run'][-27:]:<28}{row['batch']:>6}  {row['engine']:<26}{row['taps']:<12}"
+        f"{row['ratio']:>10.2f}{row['milliseconds']:>10.1f}{row['ours_milliseconds']:>10.1f}",
+        flush=True,
+    )
+
+
 def main():
     options = arguments()
-    ours, rows = Ours(), []
+    ours, rows = Ours(options.serve), []
+    if not options.json:
+        print(f"{'run':<28}{'batch':>6}  {'engine':<26}{'taps':<12}{'times ours':>10}{'ms':>10}{'ours, ms':>10}")
     for run in options.runs:
         path = run if run == "mnist-sren" else os.path.abspath(run)
         with tempfile.TemporaryDirectory() as folder:
@@ -97,16 +110,11 @@ def main():
                     ratio = time / best[0]
                     rows.append({"run": run, "batch": batch, "engine": name, "taps": taps, "ratio": ratio})
                     rows[-1].update({"milliseconds": time, "ours_milliseconds": best[0]})
+                    if not options.json:
+                        show(rows[-1])
             engines[-1][0].close()
     if options.json:
         print(json.dumps(rows))
-        return
-    print(f"{'run':<28}{'batch':>6}  {'engine':<26}{'taps':<12}{'times ours':>10}{'ms':>10}{'ours, ms':>10}")
-    for row in rows:
-        print(
-            f"{row['run'][-27:]:<28}{row['batch']:>6}  {row['engine']:<26}{row['taps']:<12}"
-            f"{row['ratio']:>10.2f}{row['milliseconds']:>10.1f}{row['ours_milliseconds']:>10.1f}"
-        )
 
 
 if __name__ == "__main__":

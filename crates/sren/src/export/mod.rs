@@ -3,7 +3,7 @@
 //! ```text
 //! images -> preprocessing -> pose -> backbone -> head -> logits
 //! ```
-//! Every part of a network adds its nodes to a [graph](graph::Graph) in a function of its own, in the
+//! Every part of a network adds its nodes to a graph in a function of its own, in the
 //! order of the paper; a new part is a new function. Weights are constants, batch norm is folded into
 //! kernels, the number of images stays open. Poses are estimated inside the graph.
 //!

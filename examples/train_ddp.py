@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 import sren
@@ -43,6 +45,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--images", type=int, default=10_000)
     parser.add_argument("--batch", type=int, default=32, help="images per step, of all processes")
     parser.add_argument("--rate", type=float, default=0.004, help="learning rate")
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds to wait for another process")
     parser.add_argument("--out", type=Path, default=Path("runs/ddp"))
     return parser.parse_args()
 
@@ -57,8 +60,12 @@ def save_checkpoint(path: Path, epoch: int, network: nn.Module, optimiser: torch
 def main() -> None:
     options = read_arguments()
     gpu = torch.cuda.is_available()
-    dist.init_process_group("nccl" if gpu else "gloo")
-    rank, size = dist.get_rank(), dist.get_world_size()
+    timeout = timedelta(seconds=options.timeout)
+    store, rank, size = next(rendezvous("env://", timeout=timeout))
+    # Processes that were started again must not read the addresses of those before them.
+    store = dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+    backend = "nccl" if gpu else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpu else torch.device("cpu")
     threads = max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"]))
     torch.set_num_threads(threads)

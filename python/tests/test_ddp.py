@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ TORCHRUN = [
     "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1",
 ]  # fmt: skip
 ENVIRONMENT = dict(os.environ, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1", PYTHONUNBUFFERED="1")
-TRAINING = ["--arch=blocks", "--epochs=3", "--images=96", "--batch=16"]
+TRAINING = ["--arch=blocks", "--epochs=3", "--images=96", "--batch=16", "--timeout=60"]
 
 
 def test_gradients_are_those_of_one_process(tmp_path: Path) -> None:
@@ -52,6 +53,8 @@ def start(out: Path) -> subprocess.Popen[str]:
 def test_a_killed_process_is_replaced_and_training_goes_on(tmp_path: Path) -> None:
     job = start(tmp_path / "killed")
     assert job.stdout is not None
+    watch = threading.Timer(400, job.kill)
+    watch.start()
     lines: list[str] = []
     killed = False
     for line in job.stdout:
@@ -61,6 +64,7 @@ def test_a_killed_process_is_replaced_and_training_goes_on(tmp_path: Path) -> No
             own = next(found for found in lines if found.startswith("rank 1 of 2"))
             os.kill(int(re.search(r"process (\d+)", own).group(1)), signal.SIGKILL)
             killed = True
+    watch.cancel()
     output = "".join(lines)
     assert job.wait(timeout=60) == 0 and killed, output
     starts = [int(first) for first in re.findall(r"rank 1 of 2: .* from epoch (\d+)", output)]

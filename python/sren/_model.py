@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -176,6 +176,26 @@ class Model:
         parts = [self._native.poses(part, stride) for part in _batches(arguments(images))]
         scale, angle, confidence = (np.concatenate(arrays) for arrays in zip(*(p[0] for p in parts)))
         return Poses(scale, angle, confidence, _grid(parts[0][1]))
+
+    def export(
+        self,
+        path: str | os.PathLike[str] = "model.onnx",
+        *,
+        size: int | None = None,
+        taps: str = "grid",
+        layout: str = "nchw",
+        outputs: Sequence[str] = ("logits", "probabilities"),
+        with_preprocessing: bool = False,
+    ) -> None:
+        """Writes the model as one ONNX file of standard operators, as ``sren export`` does.
+
+        ``size`` is the side of the images that the network sees, by default as in training. ``taps``
+        are sampled by ``"grid"`` (GridSample, opset 17) or ``"deform"`` (DeformConv, opset 19).
+        ``layout`` is ``"nchw"`` or ``"nhwc"``. ``outputs`` are some of ``"logits"``,
+        ``"probabilities"``, ``"poses"`` and ``"features"``. With ``with_preprocessing`` the file takes
+        images of any size.
+        """
+        self._native.export(path, size, taps, layout, list(outputs), with_preprocessing)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Model, (self._run,))

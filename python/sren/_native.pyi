@@ -36,6 +36,15 @@ class Model:
         self, images: Sequence[ImageArgument], stride: int
     ) -> tuple[PoseArrays, GridTuple]: ...
     def preprocess(self, images: Sequence[ImageArgument]) -> Float: ...
+    def export(
+        self,
+        path: str | PathLike[str],
+        size: int | None,
+        taps: str,
+        layout: str,
+        outputs: Sequence[str],
+        with_preprocessing: bool,
+    ) -> None: ...
 
 @final
 class PoseEstimator:

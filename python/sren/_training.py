@@ -78,7 +78,7 @@ def train(
     *,
     arch: str | None = None,
     model: str | None = None,
-    augment: bool | None = None,
+    augment: bool | str | None = None,
     batch: int | None = None,
     images: int | None = None,
     seed: int | None = None,
@@ -95,8 +95,9 @@ def train(
     ``False``, training stops and the run is saved. So does Ctrl-C, and an exception of the callback.
     ``start`` is a run whose weights this one starts from. All other options are those of the
     command: ``preset`` (quick, default, plus, paper, photos, stl10), ``arch`` (small, wide, blocks,
-    resnet18, resnet16, wrn16-8, photos), ``model`` (sren, so2, scale, cnn), ``augment`` (``True``
-    for slight rotations and scalings of digits, ``False`` for no augmentation of photographs).
+    resnet18, resnet16, wrn16-8, photos), ``model`` (sren, so2, scale, cnn), ``augment``
+    (``"paper"`` or ``True`` for slight rotations and scalings, ``"full"`` for those of the test
+    images, ``"none"``; ``False`` also for no flips, crops and colours of photographs).
     """
     paths = {"data": data, "out": out, "config": config, "start": start}
     options: dict[str, Any] = {

@@ -22,8 +22,9 @@ def srt_mnist(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Digits on a canvas of 56 pixels, ``[n, 56, 56, 1]`` in 0..1, and their labels ``[n]``.
 
-    ``set`` is ``"upright"``, ``"r"`` (rotated), ``"s"`` (scaled), ``"srt"`` (scaled, rotated, moved)
-    or ``"ood"`` (scaled, rotated): the sets of the paper's Table 1 and of ``sren eval``.
+    ``set`` is ``"upright"``, ``"r"`` (rotated), ``"s"`` (scaled), ``"srt"`` (scaled, rotated, moved),
+    ``"ood"`` (scaled, rotated) or ``"aff"`` (by affNIST's ranges): the sets of the paper's Table 1 and
+    of ``sren eval``.
     ``images`` is how many, from the first, or which; all by default.
     """
     count = COUNT.get(split, 0)

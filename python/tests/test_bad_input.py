@@ -87,7 +87,7 @@ def test_wrong_options(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         sren.train(tmp_path / "nowhere", out=tmp_path / "a")
     assert not (tmp_path / "a").exists()
-    with pytest.raises(ValueError, match="test set: expected upright, r, s, srt or ood, got x"):
+    with pytest.raises(ValueError, match="test set: expected upright, r, s, srt, ood or aff, got x"):
         sren.evaluate(sets="x")
     with pytest.raises(ValueError, match="at least 1, got 0"):
         sren.evaluate(images=0)

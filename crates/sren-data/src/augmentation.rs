@@ -32,6 +32,8 @@ pub struct Augmentation {
 impl Augmentation {
     /// That of the paper's SREN+: rotations up to 30 degrees, scales 0.8 to 1.2.
     pub const PAPER: Self = Self { angle: std::f64::consts::PI / 6.0, scale: [0.8, 1.2], shift: 0 };
+    /// That of the test set SRT: any rotation, scales 1 to 2, translations up to 10 pixels.
+    pub const FULL: Self = Self { angle: std::f64::consts::PI, scale: [1.0, 2.0], shift: 10 };
     /// No augmentation.
     pub const NONE: Self = Self { angle: 0.0, scale: [1.0, 1.0], shift: 0 };
 

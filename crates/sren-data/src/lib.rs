@@ -32,6 +32,7 @@
 //! Files may come from anyone: wrong content gives a [`DataError`], never a panic.
 
 mod augmentation;
+mod augmentation_policy;
 mod batch;
 mod dataset;
 mod error;
@@ -54,6 +55,7 @@ mod test_set;
 mod training_split;
 
 pub use augmentation::{Augmentation, PoseJitter, draw_positions};
+pub use augmentation_policy::AugmentationPolicy;
 pub use batch::Batch;
 pub use dataset::{CANVAS, Dataset};
 pub use error::{DataError, Result};

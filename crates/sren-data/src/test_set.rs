@@ -2,7 +2,7 @@
 //!
 //! One seed for all: an image has the same angle in R and SRT and the same scale in S and SRT.
 
-use std::f64::consts::TAU;
+use std::f64::consts::{PI, TAU};
 use std::ops::Range;
 
 use rand::rngs::ChaCha8Rng;
@@ -17,6 +17,9 @@ const SEED: u64 = 56;
 const SCALES: Range<f64> = 1.0..2.0;
 /// Largest translation in SRT along each axis, in pixels.
 const SHIFT: f64 = 10.0;
+/// affNIST's ranges, without its shear: largest angle, scales, and largest translation along each
+/// axis.
+const AFFNIST: (f64, Range<f64>, f64) = (PI / 9.0, 0.8..1.2, 8.0);
 
 /// How the test images are transformed.
 ///
@@ -41,6 +44,9 @@ pub enum TestSet {
     ScaledRotatedMoved,
     /// Out of distribution: scaled and rotated, for photographs.
     ScaledRotated,
+    /// By the ranges of affNIST, without shear: rotated by up to 20 degrees, scaled by 0.8 to 1.2,
+    /// translated by up to 8 pixels along each axis.
+    AffNist,
 }
 
 impl TestSet {
@@ -59,6 +65,7 @@ impl TestSet {
             Self::Scaled => "s",
             Self::ScaledRotatedMoved => "srt",
             Self::ScaledRotated => "ood",
+            Self::AffNist => "aff",
         }
     }
 
@@ -75,6 +82,13 @@ impl TestSet {
             Self::Scaled => Similarity::new(scale, 0.0, [0.0; 2]),
             Self::ScaledRotatedMoved => Similarity::new(scale, angle, shift),
             Self::ScaledRotated => Similarity::new(scale, angle, [0.0; 2]),
+            Self::AffNist => {
+                let (angle, scales, shift) = AFFNIST;
+                let angle = random.random_range(-angle..angle);
+                let scale = random.random_range(scales);
+                let shift = [(); 2].map(|()| random.random_range(-shift..shift));
+                Similarity::new(scale, angle, shift)
+            }
         };
         transform.map_err(|e| DataError::format(self.name(), e.expected, e.got))
     }
@@ -84,9 +98,9 @@ impl std::str::FromStr for TestSet {
     type Err = DataError;
 
     fn from_str(name: &str) -> Result<Self> {
-        let mut all = Self::ALL.into_iter().chain([Self::ScaledRotated]);
+        let mut all = Self::ALL.into_iter().chain([Self::ScaledRotated, Self::AffNist]);
         all.find(|set| set.name() == name)
-            .ok_or_else(|| DataError::format("test set", "upright, r, s, srt or ood", name))
+            .ok_or_else(|| DataError::format("test set", "upright, r, s, srt, ood or aff", name))
     }
 }
 
@@ -106,6 +120,9 @@ mod tests {
             assert_eq!((srt.angle(), srt.scale()), (rotated.angle(), scaled.scale()));
             assert!(SCALES.contains(&srt.scale()));
             assert!(srt.translation().iter().all(|t| t.abs() <= SHIFT));
+            let aff = TestSet::AffNist.transform(index).unwrap();
+            assert!(aff.angle().abs() <= PI / 9.0 && (0.8..1.2).contains(&aff.scale()));
+            assert!(aff.translation().iter().all(|t| t.abs() <= 8.0));
             quarters[(rotated.angle().rem_euclid(TAU) / TAU * 4.0) as usize % 4] += 1;
             assert_eq!(srt, TestSet::ScaledRotatedMoved.transform(index).unwrap());
         }
@@ -114,10 +131,11 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for set in TestSet::ALL.into_iter().chain(TestSet::PHOTOGRAPHS) {
+        let others = TestSet::PHOTOGRAPHS.into_iter().chain([TestSet::AffNist]);
+        for set in TestSet::ALL.into_iter().chain(others) {
             assert_eq!(set.name().parse::<TestSet>().unwrap(), set);
         }
         let error = "x".parse::<TestSet>().unwrap_err().to_string();
-        assert_eq!(error, "test set: expected upright, r, s, srt or ood, got x");
+        assert_eq!(error, "test set: expected upright, r, s, srt, ood or aff, got x");
     }
 }

@@ -86,18 +86,18 @@ impl EvaluationRequest {
         };
         indices.truncate(self.images);
         let (images, indices) = (&loaded.images, &indices[..]);
-        let (group, augmented) = (config.model.clone(), config.augment);
+        let (group, augment) = (config.model.clone(), config.augment);
         let parameters = parameter_count(network);
         if digits {
             let evaluate = |at: Transforms| accuracy(network, images, indices, at);
             let sets = self.each(&TestSet::ALL, indices.len(), stop, evaluate)?;
-            let found = Evaluation { model: group, augmented, parameters, sets };
+            let found = Evaluation { model: group, augment, parameters, sets };
             return Ok(EvaluationReport::Digits(found));
         }
         let evaluate = |at: Transforms| Ok(confusion(network, images, indices, at)?.into());
         Ok(EvaluationReport::Photographs(PhotographEvaluation {
             model: group,
-            augmented,
+            augment,
             parameters,
             data: config.data.to_string(),
             classes: config.classes(),

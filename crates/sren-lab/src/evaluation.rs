@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sren::Similarity;
 use sren::models::Network;
-use sren_data::{Dataset, RandomTransform, TestSet};
+use sren_data::{AugmentationPolicy, Dataset, RandomTransform, TestSet};
 
 use crate::confusion::{Confusion, confusion};
 use crate::error::Result;
@@ -31,8 +31,8 @@ impl Accuracy {
 pub struct Evaluation {
     /// The equivariance group: sren, so2, scale or cnn.
     pub model: String,
-    /// Whether it was trained with augmentation (SREN+).
-    pub augmented: bool,
+    /// How its training images were rotated, scaled and moved.
+    pub augment: AugmentationPolicy,
     /// Its learned values.
     pub parameters: usize,
     /// The sets.
@@ -100,8 +100,8 @@ pub struct ClassAccuracy {
 pub struct PhotographEvaluation {
     /// The equivariance group: sren, so2, scale or cnn.
     pub model: String,
-    /// Whether it was trained with augmentation.
-    pub augmented: bool,
+    /// How its training images were rotated and scaled.
+    pub augment: AugmentationPolicy,
     /// Its learned values.
     pub parameters: usize,
     /// Where the images come from.
@@ -117,7 +117,7 @@ impl From<&PhotographEvaluation> for Evaluation {
         let sets = photographs.sets.iter().map(|(name, set)| (name.clone(), set.all));
         Self {
             model: photographs.model.clone(),
-            augmented: photographs.augmented,
+            augment: photographs.augment,
             parameters: photographs.parameters,
             sets: sets.collect(),
         }

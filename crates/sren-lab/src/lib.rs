@@ -43,5 +43,5 @@ pub use lemma::{Lemma, LemmaProtocol, LemmaSubject, lemma};
 pub use paper::paper_row;
 pub use pose_picture::{PoseFigures, PosePicture, PosedPoint, Spread};
 pub use stability::{Stability, StabilityPoint, angle_chart, scale_chart, stability};
-pub use table::{TableRow, table_text};
+pub use table::{TableRow, row_parts, table_text};
 pub use text_table::TextTable;

@@ -1,7 +1,7 @@
 //! Our figures beside the paper's Table 1.
 
 use serde::Serialize;
-use sren_data::TestSet;
+use sren_data::{AugmentationPolicy, TestSet};
 
 use crate::evaluation::Evaluation;
 use crate::paper::paper_row;
@@ -11,7 +11,7 @@ use crate::text_table::TextTable;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TableRow {
-    /// Its name: cnn, so2, scale, sren or sren+.
+    /// Its name: cnn, so2, scale, sren, sren+ or cnn-full.
     pub row: String,
     /// One evaluation per seed, on all four test sets.
     pub seeds: Vec<Evaluation>,
@@ -39,9 +39,18 @@ impl TableRow {
             let most = values.iter().copied().fold(f64::MIN, f64::max);
             (most - values.iter().copied().fold(f64::MAX, f64::min)).max(0.0)
         });
-        let paper = paper_row(name.trim_end_matches('+'), name.ends_with('+')).map(|(_, row)| row);
+        let (model, augment) = row_parts(name);
+        let paper = paper_row(model, augment).map(|(_, row)| row);
         Self { row: name.into(), seeds, mean, spread, paper }
     }
+}
+
+/// The equivariance group of the row `name`, and how its training images are augmented.
+pub fn row_parts(name: &str) -> (&str, AugmentationPolicy) {
+    use AugmentationPolicy::{Full, None as Upright, Paper};
+    let augmented = [Paper, Full].into_iter();
+    let mut parts = augmented.filter_map(|policy| Some((name.strip_suffix(policy.suffix())?, policy)));
+    parts.next().unwrap_or((name, Upright))
 }
 
 /// The table for the terminal.
@@ -74,7 +83,7 @@ mod tests {
     fn seeds_have_a_mean_and_a_range() {
         let one = |accuracy: f64| Evaluation {
             model: "sren".into(),
-            augmented: true,
+            augment: AugmentationPolicy::Paper,
             parameters: 1,
             sets: TestSet::ALL.map(|set| (set.name().into(), Accuracy { accuracy, n: 4 })).into(),
         };

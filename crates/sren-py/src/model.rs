@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use sren::Grid;
 use sren::equivariance::network_layers;
-use sren_lab::inference::{Posterior, Predictor, PreparedImage};
+use sren_lab::atomic_write;
+use sren_lab::inference::{ExportOptions, Posterior, Predictor, PreparedImage};
 
 use crate::arrays::{
     GridTuple, ImageArgument, ImageView, PoseArrays, array4, feature_values, grid_tuple,
@@ -137,6 +138,29 @@ impl Model {
             Ok(estimator.fields(&input, &[grid])?.remove(0))
         })?;
         Ok((pose_arrays(py, &field)?, grid_tuple(&grid)))
+    }
+
+    /// Writes the model as one ONNX file.
+    #[allow(clippy::too_many_arguments)]
+    fn export(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        size: Option<usize>,
+        taps: &str,
+        layout: &str,
+        outputs: Vec<String>,
+        with_preprocessing: bool,
+    ) -> Result<()> {
+        let mut options = ExportOptions::default();
+        (options.size, options.with_preprocessing) = (size, with_preprocessing);
+        (options.taps, options.layout) = (taps.parse()?, layout.parse()?);
+        let outputs = outputs.iter().map(|name| name.parse()).collect::<Result<Vec<_>, _>>()?;
+        options.set_outputs(&outputs);
+        compute(py, || -> Result<_> {
+            let file = self.predictor.model().export_onnx(&options)?;
+            Ok(atomic_write(&path, &file.bytes)?)
+        })
     }
 
     /// What the network sees of images, `[n, h, w, c]`.

@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sren_data::Source;
+use sren_data::{AugmentationPolicy, Source};
 use sren_lab::inference::Model;
 use sren_lab::training::{EpochMetrics, Event, Outcome, RunFolder, Trainer, TrainingRequest};
 use sren_lab::{EvaluationRequest, Subset, Transform};
@@ -132,8 +132,8 @@ fn request(options: &Bound<'_, PyDict>) -> Result<TrainingRequest> {
         config: option(options, "config")?,
         model: parsed("model")?.map(|name| name.parse()).transpose()?,
         arch: parsed("arch")?.map(|name| name.parse()).transpose()?,
-        augment: option(options, "augment")? == Some(true),
-        no_augment: option(options, "augment")? == Some(false),
+        augment: augment(options)?,
+        no_augment: option(options, "augment").ok().flatten() == Some(false),
         epochs: option(options, "epochs")?,
         batch: option(options, "batch")?,
         images: option(options, "images")?,
@@ -142,6 +142,15 @@ fn request(options: &Bound<'_, PyDict>) -> Result<TrainingRequest> {
         from: option(options, "start")?,
         freeze_backbone: option(options, "freeze_backbone")? == Some(true),
     })
+}
+
+/// `True` for the paper's augmentation, `False` for none, or its name.
+fn augment(options: &Bound<'_, PyDict>) -> Result<Option<AugmentationPolicy>> {
+    let flag: Result<Option<bool>> = option(options, "augment");
+    match flag {
+        Ok(flag) => Ok(flag.filter(|on| *on).map(|_| AugmentationPolicy::Paper)),
+        Err(_) => Ok(option::<String>(options, "augment")?.map(|name| name.parse()).transpose()?),
+    }
 }
 
 /// An option that may be absent or `None`.

@@ -37,7 +37,7 @@ pub(crate) struct Eval {
     /// Digits of the bundled test set, mnist:N or mnist:A-B, instead of the first ones
     #[arg(value_name = "DIGITS", conflicts_with = "held_out")]
     digits: Option<String>,
-    /// Test sets: upright, r, s, srt, ood [default: upright,r,s,srt for digits, upright,ood for
+    /// Test sets: upright, r, s, srt, ood, aff [default: upright,r,s,srt for digits, upright,ood for
     /// your own images]
     #[arg(long, value_name = "SETS", value_delimiter = ',', value_parser = set,
         conflicts_with_all = ["angle", "scale", "angles", "scales"])]
@@ -190,8 +190,8 @@ pub(crate) fn load(path: &Path) -> Result<(Network, TrainingConfig), LabError> {
 
 /// Accuracies in the order of the paper's Table 1, beside those of the paper.
 pub(crate) fn table(evaluation: &Evaluation) -> String {
-    let paper = paper_row(&evaluation.model, evaluation.augmented).map(|(_, row)| row);
-    let plus = if evaluation.augmented { "+" } else { "" };
+    let paper = paper_row(&evaluation.model, evaluation.augment).map(|(_, row)| row);
+    let suffix = evaluation.augment.suffix();
     let mut table = TextTable::new(["set", "accuracy", "paper", "images"]);
     let mut line = |name: &str, found: &Accuracy, paper: Option<f64>| {
         let paper = paper.map_or("-".into(), |paper| format!("{paper:.2}"));
@@ -208,5 +208,5 @@ pub(crate) fn table(evaluation: &Evaluation) -> String {
         line(name, found, None);
     }
     let parameters = grouped(evaluation.parameters);
-    format!("{}{plus}: {parameters} parameters\n\n{table}", evaluation.model)
+    format!("{}{suffix}: {parameters} parameters\n\n{table}", evaluation.model)
 }

@@ -1,8 +1,9 @@
 //! `sren export`: a trained network as one ONNX file.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use sren::export::{Layout, OnnxModel, Output, Taps};
 use sren_lab::inference::{ExportOptions, Model, OnnxCheck, check_onnx};
@@ -23,18 +24,18 @@ pub(crate) struct Export {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "with_preprocessing")]
     size: Option<u16>,
     /// How similarity convolutions sample: grid (GridSample, opset 17) or deform (DeformConv, opset 19)
-    #[arg(long, value_name = "HOW", value_enum, default_value = "grid")]
-    taps: TapsArgument,
-    /// The order of the input's axes
-    #[arg(long, value_name = "ORDER", value_enum, default_value = "nchw")]
-    layout: LayoutArgument,
+    #[arg(long, value_name = "HOW", default_value = "grid", value_parser = parsed::<Taps>)]
+    taps: Taps,
+    /// The order of the input's axes: nchw or nhwc
+    #[arg(long, value_name = "ORDER", default_value = "nchw", value_parser = parsed::<Layout>)]
+    layout: Layout,
     /// What the graph gives: logits, probabilities, poses (of the finest grid), features (the last map)
     #[arg(
         long,
         value_name = "NAMES",
         value_delimiter = ',',
         default_value = "logits,probabilities",
-        value_parser = parse_output
+        value_parser = parsed::<Output>
     )]
     outputs: Vec<Output>,
     /// Letterbox, padding and mask inside the graph, for images of any size
@@ -48,19 +49,7 @@ pub(crate) struct Export {
     json: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum TapsArgument {
-    Grid,
-    Deform,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LayoutArgument {
-    Nchw,
-    Nhwc,
-}
-
-fn parse_output(name: &str) -> Result<Output, String> {
+fn parsed<T: FromStr<Err = sren::Error>>(name: &str) -> Result<T, String> {
     name.parse().map_err(|error: sren::Error| error.to_string())
 }
 
@@ -91,20 +80,8 @@ impl Export {
     fn options(&self) -> ExportOptions {
         let mut options = ExportOptions::default();
         options.size = self.size.map(usize::from);
-        options.taps = match self.taps {
-            TapsArgument::Grid => Taps::Grid,
-            TapsArgument::Deform => Taps::Deform,
-        };
-        options.layout = match self.layout {
-            LayoutArgument::Nchw => Layout::Nchw,
-            LayoutArgument::Nhwc => Layout::Nhwc,
-        };
-        options.outputs = Vec::new();
-        for output in &self.outputs {
-            if !options.outputs.contains(output) {
-                options.outputs.push(*output);
-            }
-        }
+        (options.taps, options.layout) = (self.taps, self.layout);
+        options.set_outputs(&self.outputs);
         options.with_preprocessing = self.with_preprocessing;
         options
     }

@@ -29,9 +29,9 @@ impl Info {
         let canvas @ [height, width] = config.preprocessing().padding.canvas;
         let geometry = config.network()?.geometry(canvas)?;
         let shares = shares(&config)?;
-        let plus = if config.augment { ", augmented" } else { "" };
+        let suffix = config.augment.suffix();
         let mut text = format!(
-            "{} {}{plus}: {} parameters, {:.4} GFLOP (multiply-adds) at {height}x{width}",
+            "{} {}{suffix}: {} parameters, {:.4} GFLOP (multiply-adds) at {height}x{width}",
             config.arch,
             config.model,
             grouped(geometry.parameters()),

@@ -8,7 +8,7 @@ const SHORT: usize = 6;
 
 /// Sets, classes and, below them, one confusion matrix per set.
 pub(crate) fn table(evaluation: &PhotographEvaluation) -> String {
-    let plus = if evaluation.augmented { "+" } else { "" };
+    let suffix = evaluation.augment.suffix();
     let PhotographEvaluation { model, parameters, data, classes, sets, .. } = evaluation;
     // The upright set first, then the others by name.
     let mut sets: Vec<(&String, &ClassAccuracy)> = sets.iter().collect();
@@ -29,7 +29,7 @@ pub(crate) fn table(evaluation: &PhotographEvaluation) -> String {
     }
     let parameters = grouped(*parameters);
     let mut text = format!(
-        "{model}{plus}: {parameters} parameters, test images of {data}\n\n{overall}\n\n{by_class}"
+        "{model}{suffix}: {parameters} parameters, test images of {data}\n\n{overall}\n\n{by_class}"
     );
     let longest = classes.iter().map(|class| class.chars().count()).max().unwrap_or(0);
     let width: usize = classes.iter().map(|class| class.chars().count().max(4) + 2).sum();

@@ -7,7 +7,7 @@ use clap::Args;
 use sren_lab::report::write_table;
 use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingConfig};
-use sren_lab::{Evaluation, EvaluationReport, LabError, TableRow, table_text};
+use sren_lab::{Evaluation, EvaluationReport, LabError, TableRow, row_parts, table_text};
 
 use super::eval::evaluate;
 use super::train::{preset, write_page};
@@ -23,9 +23,9 @@ pub(crate) struct Table {
     /// Training configuration of every row: quick, default (and plus for sren+), plus or paper
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = preset)]
     preset: Preset,
-    /// Rows: cnn, so2, scale, sren, sren+
+    /// Rows: cnn, so2, scale, sren, sren+, and cnn-full, which is augmented as the test images are
     #[arg(long, value_name = "ROWS", value_delimiter = ',', value_parser = row,
-        default_values_t = ROWS.map(String::from))]
+        default_values_t = PAPER.map(String::from))]
     rows: Vec<String>,
     /// Seeds of the rows sren and sren+: 1 to N; the other rows use seed 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
@@ -46,13 +46,15 @@ pub(crate) struct Table {
     json: bool,
 }
 
-/// The rows in the order of the paper.
-const ROWS: [&str; 5] = ["cnn", "so2", "scale", "sren", "sren+"];
+/// The rows of the paper, in its order.
+const PAPER: [&str; 5] = ["cnn", "so2", "scale", "sren", "sren+"];
+/// A row that is not in the paper.
+const CNN_FULL: &str = "cnn-full";
 
 fn row(name: &str) -> Result<String, String> {
-    match ROWS.contains(&name) {
+    match PAPER.contains(&name) || name == CNN_FULL {
         true => Ok(name.to_string()),
-        false => Err(format!("expected one of {}", ROWS.join(", "))),
+        false => Err(format!("expected one of {}, {CNN_FULL}", PAPER.join(", "))),
     }
 }
 
@@ -125,8 +127,8 @@ impl Table {
         if config.image_folder.is_some() {
             return Err(LabError::invalid("table", "a preset for MNIST", "one for photographs"));
         }
-        config.augment = name.ends_with('+');
-        config.model = name.trim_end_matches('+').into();
+        let (model, augment) = row_parts(name);
+        (config.model, config.augment) = (model.into(), augment);
         config.seed = seed;
         if let Some(images) = self.images {
             config.set_training_images(images);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sren::Equivariance;
 use sren::models::Architecture;
-use sren_data::{DataError, Source};
+use sren_data::{AugmentationPolicy, DataError, Source};
 use sren_lab::report as page;
 use sren_lab::threads::with_threads;
 use sren_lab::training::{Outcome, Preset, RunFolder, Trainer, TrainingRequest};
@@ -42,9 +42,11 @@ pub(crate) struct Train {
     /// Architecture: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos
     #[arg(long, value_name = "NAME", value_parser = arch)]
     arch: Option<Architecture>,
-    /// Rotate and scale training images slightly (SREN+)
-    #[arg(long, conflicts_with = "no_augment")]
-    augment: bool,
+    /// Rotate and scale training images: paper (slightly, SREN+), full (as the test images are) or
+    /// none [default without a value: paper]
+    #[arg(long, value_name = "POLICY", num_args = 0..=1, default_missing_value = "paper",
+        value_parser = augmentation, conflicts_with = "no_augment")]
+    augment: Option<AugmentationPolicy>,
     /// No augmentation of photographs: no flips, no crops, no colour jitter
     #[arg(long)]
     no_augment: bool,
@@ -87,6 +89,10 @@ pub(crate) fn source(name: &str) -> Result<Source, String> {
 
 pub(crate) fn preset(name: &str) -> Result<Preset, String> {
     name.parse().map_err(|e: sren_lab::LabError| e.to_string())
+}
+
+fn augmentation(name: &str) -> Result<AugmentationPolicy, String> {
+    name.parse().map_err(|e: DataError| e.to_string())
 }
 
 fn model(name: &str) -> Result<Equivariance, String> {

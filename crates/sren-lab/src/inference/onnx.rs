@@ -39,6 +39,18 @@ impl Default for ExportOptions {
     }
 }
 
+impl ExportOptions {
+    /// What the graph gives, each once.
+    pub fn set_outputs(&mut self, outputs: &[Output]) {
+        self.outputs.clear();
+        for output in outputs {
+            if !self.outputs.contains(output) {
+                self.outputs.push(*output);
+            }
+        }
+    }
+}
+
 /// What `sren predict` does to an image, as the metadata of a file say it.
 #[derive(Serialize)]
 struct PreprocessingText {

@@ -86,7 +86,7 @@ pub struct Posterior {
 /// ```
 #[derive(Debug)]
 pub struct Predictor {
-    network: Network,
+    model: Model,
     classes: Vec<String>,
     preprocessing: Preprocessing,
 }
@@ -101,14 +101,19 @@ impl Predictor {
     }
 
     /// Predicts with a model.
-    pub fn new(Model { network, config }: Model) -> Self {
-        let (classes, preprocessing) = (config.classes(), config.preprocessing());
-        Self { network, classes, preprocessing }
+    pub fn new(model: Model) -> Self {
+        let (classes, preprocessing) = (model.config.classes(), model.config.preprocessing());
+        Self { model, classes, preprocessing }
     }
 
-    /// The network.
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Its network.
     pub fn network(&self) -> &Network {
-        &self.network
+        &self.model.network
     }
 
     /// The names of the classes.
@@ -177,8 +182,8 @@ impl Predictor {
             return Ok(Vec::new());
         }
         let input = self.input(images);
-        let fields = self.network.pose_fields(&input)?;
-        let has_poses = self.network.equivariance() != Equivariance::None;
+        let fields = self.model.network.pose_fields(&input)?;
+        let has_poses = self.model.network.equivariance() != Equivariance::None;
         let pose = |(at, image): (usize, &&PreparedImage)| {
             let found = DominantPose::of(fields.first().filter(|_| has_poses)?, at)?;
             Some(DominantPose { scale_px: found.scale_px * image.pixel, ..found })
@@ -210,9 +215,9 @@ impl Predictor {
         input: Tensor<4>,
         fields: Vec<PoseField>,
     ) -> Result<Vec<Vec<f32>>> {
-        let frames = self.network.frames_of(fields)?;
+        let frames = self.model.network.frames_of(fields)?;
         // [n, h, w, c] -> [n, classes]
-        let probabilities = softmax(self.network.forward_in(input, &frames)?, 1).into_data();
+        let probabilities = softmax(self.model.network.forward_in(input, &frames)?, 1).into_data();
         let probabilities: Vec<f32> = probabilities.iter::<f32>().collect();
         Ok(probabilities.chunks_exact(self.classes.len().max(1)).map(<[f32]>::to_vec).collect())
     }

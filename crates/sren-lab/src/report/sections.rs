@@ -2,7 +2,7 @@
 
 use data_encoding::BASE64;
 use maud::{Markup, html};
-use sren_data::TestSet;
+use sren_data::{AugmentationPolicy, TestSet};
 
 use super::page_frame::{about_digits, frame};
 use super::predictions::{Prediction, confusion, most_confident_errors};
@@ -26,8 +26,8 @@ const HEAD_LETTERS: usize = 4;
 /// The whole page.
 pub(super) fn page(report: &Report, measured: &Measured) -> Result<String> {
     let config = report.config;
-    let plus = if config.augment { "+" } else { "" };
-    let title = format!("{}{plus} on {}: {}", config.model, config.data, config.arch);
+    let suffix = config.augment.suffix();
+    let title = format!("{}{suffix} on {}: {}", config.model, config.data, config.arch);
     let words = Words::of(config);
     let content = html! {
         (summary(report, &words, &measured.metrics))
@@ -58,8 +58,9 @@ fn summary(report: &Report, words: &Words, metrics: &[EpochMetrics]) -> Markup {
         _ => "It is a plain CNN, equivariant to translation only.",
     };
     let how = match config.augment {
-        true => "rotated by up to 30 degrees and scaled by 0.8 to 1.2",
-        false => "upright only",
+        AugmentationPolicy::None => "upright only",
+        AugmentationPolicy::Paper => "rotated by up to 30 degrees and scaled by 0.8 to 1.2",
+        _ => "rotated, scaled and moved as the test images are",
     };
     let sets = [("upright", "upright"), (words.moved.name(), words.how_moved)];
     let best = metrics.iter().map(|m| m.validation_accuracy).fold(0.0, f64::max);
@@ -88,7 +89,7 @@ fn table(report: &Report) -> Markup {
     let images = found.iter().flatten().map(|found| found.n).max().unwrap_or(0);
     let mut rows: Vec<_> = paper_row(&report.config.model, report.config.augment)
         .into_iter()
-        .chain(paper_row("cnn", false))
+        .chain(paper_row("cnn", AugmentationPolicy::None))
         .collect();
     rows.dedup_by_key(|(name, _)| *name);
     html! {

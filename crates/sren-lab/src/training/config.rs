@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sren::Equivariance;
 use sren::models::{Architecture, NetworkConfig};
-use sren_data::{CANVAS, Dataset, PoseJitter, Source, TrainingSplit, read_bounded};
+use sren_data::{AugmentationPolicy, CANVAS, Dataset, PoseJitter, Source, TrainingSplit, read_bounded};
 
 use super::fine_tuning::FineTuning;
 use super::image_folder::ImageFolderConfig;
@@ -96,8 +96,8 @@ pub struct TrainingConfig {
     pub arch: String,
     /// Its equivariance group: sren, so2, scale or cnn.
     pub model: String,
-    /// Whether training images are rotated by up to 30 degrees and scaled by 0.8 to 1.2.
-    pub augment: bool,
+    /// How training images are rotated, scaled and moved.
+    pub augment: AugmentationPolicy,
     /// Largest shift of training images along each axis, in pixels, drawn again each epoch, in
     /// steps of half a pixel.
     #[serde(default, skip_serializing_if = "is_zero")]

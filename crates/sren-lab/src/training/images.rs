@@ -2,7 +2,7 @@
 
 use sren::{Image, Similarity};
 use sren_data::{
-    Augmentation, Batch, Dataset, IMAGE_BUDGET, ImageFolder, Loaded, Source, Split, stl10,
+    Augmentation, AugmentationPolicy, Batch, Dataset, IMAGE_BUDGET, ImageFolder, Loaded, Source, Split, stl10,
 };
 
 use super::config::{TrainingConfig, most_held_out};
@@ -92,7 +92,7 @@ impl TrainingConfig {
 
     /// Whether a training image is the same in every epoch.
     pub fn has_constant_images(&self) -> bool {
-        !self.augment
+        self.augment == AugmentationPolicy::None
             && self.shift == 0
             && self.image_folder.as_ref().is_none_or(|p| p.augment.is_none())
     }
@@ -116,7 +116,10 @@ impl TrainingConfig {
 
     /// The transform of image number `index` in `epoch`.
     pub(super) fn transform(&self, epoch: usize, index: usize) -> sren_data::Result<Similarity> {
-        let augmentation = if self.augment { Augmentation::PAPER } else { Augmentation::NONE };
-        Augmentation { shift: self.shift, ..augmentation }.draw(self.seed, epoch, index)
+        let augmentation = self.augment.transforms();
+        // The test set of photographs does not move them.
+        let shift = if self.image_folder.is_some() { 0 } else { augmentation.shift };
+        let augmentation = Augmentation { shift: shift.max(self.shift), ..augmentation };
+        augmentation.draw(self.seed, epoch, index)
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sren::Equivariance;
 use sren::models::Architecture;
-use sren_data::{DataError, Source, Split, stl10};
+use sren_data::{AugmentationPolicy, DataError, Source, Split, stl10};
 
 use super::config::{Preset, TrainingConfig};
 use super::fine_tuning::FineTuning;
@@ -28,8 +28,8 @@ pub struct TrainingRequest {
     pub model: Option<Equivariance>,
     /// The network.
     pub arch: Option<Architecture>,
-    /// Whether training images are rotated and scaled slightly (SREN+).
-    pub augment: bool,
+    /// How training images are rotated, scaled and moved.
+    pub augment: Option<AugmentationPolicy>,
     /// Whether photographs are not augmented.
     pub no_augment: bool,
     /// Passes over the training images.
@@ -109,7 +109,7 @@ impl TrainingRequest {
                 config.positions = 0;
             }
         }
-        config.augment |= self.augment;
+        config.augment = self.augment.unwrap_or(config.augment);
         config.epochs = self.epochs.unwrap_or(config.epochs);
         config.batch = self.batch.unwrap_or(config.batch);
         config.seed = self.seed.unwrap_or(config.seed);
@@ -189,8 +189,8 @@ fn take_data(config: &mut TrainingConfig, data: &Source) -> Result<()> {
 
 /// `runs/<arch>-<model>-<seed>`, with a number if that folder exists.
 fn free_folder(config: &TrainingConfig) -> PathBuf {
-    let plus = if config.augment { "+" } else { "" };
-    let name = format!("{}-{}{plus}-{}", config.arch, config.model, config.seed);
+    let TrainingConfig { arch, model, augment, seed, .. } = config;
+    let name = format!("{arch}-{model}{}-{seed}", augment.suffix());
     let numbered = |n: usize| if n == 1 { name.clone() } else { format!("{name}.{n}") };
     let path = |n| Path::new("runs").join(numbered(n));
     (1..).map(path).find(|path| !path.exists()).unwrap_or_else(|| path(1))

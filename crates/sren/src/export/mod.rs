@@ -117,6 +117,30 @@ pub enum Taps {
     Deform,
 }
 
+impl std::str::FromStr for Layout {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "nchw" => Ok(Self::Nchw),
+            "nhwc" => Ok(Self::Nhwc),
+            _ => Err(Error::shape("layout", "nchw or nhwc", name)),
+        }
+    }
+}
+
+impl std::str::FromStr for Taps {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "grid" => Ok(Self::Grid),
+            "deform" => Ok(Self::Deform),
+            _ => Err(Error::shape("taps", "grid or deform", name)),
+        }
+    }
+}
+
 /// An output of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {

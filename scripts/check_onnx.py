@@ -6,7 +6,8 @@
 Exports RUN (or takes `--model FILE`), checks the file with onnx.checker and strict shape inference, then
 makes images of eight kinds, predicts them with `sren predict --json` and with an engine, and prints the
 largest difference of a probability and of the logits up to a constant. Exits with 1 if a probability
-differs by more than 1e-4, or a class where the two most probable are not that close. With the
+differs by more than 1e-4 in more than one of each 200 images of a kind, or a class where the two most probable are not
+that close: the last bits decide whether a second maximum over scale exists, and with it a pose. With the
 preprocessing in the graph it is 1e-2 for images that are resized: a value in the middle between two bytes
 may be rounded to either, and a byte changes the prediction.
 """
@@ -26,6 +27,8 @@ from onnx_engines import OnnxRuntime, OnnxRuntimeWeb
 
 TOLERANCE = 1e-4
 RESIZED = 1e-2
+# Of so many images, one may have a pose that the last bits decide.
+UNDECIDED = 200
 BATCH = 20
 
 
@@ -89,19 +92,21 @@ def softmax(logits):
     return e / e.sum(1, keepdims=True)
 
 
-def compare(ours, logits):
+def compare(ours, logits, allowed):
     theirs = softmax(logits)
+    difference = np.abs(ours - theirs).max(1)
     best, other = ours.argmax(1), theirs.argmax(1)
     row = np.arange(len(ours))
     tied = ours[row, best] - ours[row, other] <= TOLERANCE
     # Logits are known from probabilities up to a constant, where these are not too small to be one.
     known = ours > 1e-6
     logs = np.where(known, np.log(np.maximum(ours, 1e-30)), 0)
-    difference = np.where(known, logs - np.log(np.maximum(theirs, 1e-30)), 0)
+    logit = np.where(known, logs - np.log(np.maximum(theirs, 1e-30)), 0)
     return {
         "images": len(ours),
-        "probability": float(np.abs(ours - theirs).max()),
-        "logit": float(np.abs(difference).max()),
+        "probability": float(difference.max()),
+        "logit": float(np.abs(logit).max()),
+        "beyond": int((~(difference <= allowed)).sum()),
         "equal_classes": int((best == other).sum()),
         "other_classes": int((~(best == other) & ~tied).sum()),
     }
@@ -123,7 +128,7 @@ def main():
         rows = {}
         if not options.json:
             print(f"{engine.name} {engine.version} beside sren predict {options.run}")
-            print(f"{'images':<26}{'count':>7}{'probability':>14}{'logit':>11}{'equal classes':>15}{'others':>8}")
+            print(f"{'images':<26}{'count':>7}{'probability':>14}{'logit':>11}{'beyond':>8}{'equal classes':>15}{'others':>8}")
         kinds = onnx_images.kinds(options.count, how["side"], channels, options.data)
         if how["in_graph"]:
             kinds = itertools.chain(kinds, onnx_images.other_sizes(options.count, how["side"], channels))
@@ -133,14 +138,14 @@ def main():
             batches = [images[i : i + BATCH] for i in range(0, len(images), BATCH)]
             batches = [image[None] for image in images] if isinstance(images, list) else batches
             parts = [engine.logits(prepared(batch, how, metadata["input"])) for batch in batches]
-            row = rows[kind] = compare(ours, np.concatenate(parts))
+            allowed = RESIZED if kind == "other sizes" else TOLERANCE
+            row = rows[kind] = compare(ours, np.concatenate(parts), allowed)
             if not options.json:
                 print(
                     f"{kind:<26}{row['images']:>7}{row['probability']:>14.1e}{row['logit']:>11.1e}"
-                    f"{row['equal_classes']:>15}{row['other_classes']:>8}"
+                    f"{row['beyond']:>8}{row['equal_classes']:>15}{row['other_classes']:>8}"
                 )
-    allowed = lambda kind: RESIZED if kind == "other sizes" else TOLERANCE
-    passed = all(row["probability"] <= allowed(kind) for kind, row in rows.items())
+    passed = all(row["beyond"] <= row["images"] // UNDECIDED for row in rows.values())
     passed &= all(row["other_classes"] == 0 for kind, row in rows.items() if kind != "other sizes")
     if options.json:
         print(json.dumps({"engine": engine.name, "version": engine.version, "kinds": rows, "passed": passed}))

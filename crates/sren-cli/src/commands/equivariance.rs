@@ -28,7 +28,7 @@ const MAX_IMAGES: u32 = 100_000;
 /// frames.
 #[derive(Debug, Args)]
 pub(crate) struct Equivariance {
-    /// Folder of a run, or mnist-sren for the bundled network [default: random weights]
+    /// Folder of a run, or mnist-sren or mnist-cnn for a bundled network [default: random weights]
     #[arg(conflicts_with = "pose")]
     run: Option<PathBuf>,
     /// Architecture with random weights: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos

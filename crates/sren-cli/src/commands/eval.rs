@@ -31,14 +31,15 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 /// Evaluate a trained network on test sets, or under transforms of your choice.
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// Folder of a run, or mnist-sren for the bundled network
+    /// Folder of a run, or mnist-sren or mnist-cnn for a bundled network
     #[arg(default_value = BUNDLED)]
     run: PathBuf,
     /// Digits of the bundled test set, mnist:N or mnist:A-B, instead of the first ones
     #[arg(value_name = "DIGITS", conflicts_with = "held_out")]
     digits: Option<String>,
-    /// Test sets: upright, r, s, srt, ood, aff [default: upright,r,s,srt for digits, upright,ood for
-    /// your own images]
+    /// Test sets: upright, r (any angle), s (scaled by 1 to 2), srt (both, moved by up to 10 pixels),
+    /// ood (r and s), aff (up to 20 degrees, 0.8 to 1.2, 8 pixels) [default: upright,r,s,srt for digits,
+    /// upright,ood for your own images]
     #[arg(long, value_name = "SETS", value_delimiter = ',', value_parser = set,
         conflicts_with_all = ["angle", "scale", "angles", "scales"])]
     sets: Vec<TestSet>,

@@ -15,7 +15,7 @@ use crate::output::{print, print_json};
 /// Write a trained network as one ONNX file of standard operators, poses included.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Folder of a run, or mnist-sren for the bundled network
+    /// Folder of a run, or mnist-sren or mnist-cnn for a bundled network
     run: PathBuf,
     /// The file
     #[arg(short, long, value_name = "FILE", default_value = "model.onnx")]

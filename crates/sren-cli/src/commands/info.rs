@@ -15,7 +15,7 @@ use crate::output::print;
 /// Show the parameters, multiply-adds, layers and training history of a run.
 #[derive(Debug, Args)]
 pub(crate) struct Info {
-    /// Folder of a run, or mnist-sren for the bundled network
+    /// Folder of a run, or mnist-sren or mnist-cnn for a bundled network
     #[arg(default_value = BUNDLED)]
     run: PathBuf,
 }

@@ -22,7 +22,7 @@ type Name = Result<String, String>;
 /// Predict the class of images, and the orientation and scale of their content.
 #[derive(Debug, Args)]
 pub(crate) struct Predict {
-    /// Folder of a run, or mnist-sren for the bundled network
+    /// Folder of a run, or mnist-sren or mnist-cnn for a bundled network
     run: PathBuf,
     /// Image files (png, jpeg, webp, bmp, gif, tiff), mnist:N or mnist:A-B for digits of the bundled test
     /// set; - reads a list of them from standard input, one per line

@@ -22,7 +22,7 @@ use crate::output::{create_folder, note, print, print_json};
 /// Evaluate trained networks on test images rotated in steps of 15 degrees and scaled by 0.5 to 3.
 #[derive(Debug, Args)]
 pub(crate) struct Stability {
-    /// Folders of runs, one curve per run, or mnist-sren for the bundled network
+    /// Folders of runs, one curve per run, or mnist-sren or mnist-cnn for a bundled network
     #[arg(default_value = BUNDLED)]
     runs: Vec<PathBuf>,
     /// Test images per point: the first ones, or of your own images evenly spaced ones

@@ -30,7 +30,7 @@ const FILE: Preprocessing = Preprocessing {
 /// back, beside a plain CNN. Equivariant features look the same in every column.
 #[derive(Debug, Args)]
 pub(crate) struct Visualize {
-    /// Folder of a run, or mnist-sren for the bundled network
+    /// Folder of a run, or mnist-sren or mnist-cnn for a bundled network
     run: PathBuf,
     /// An image file, or mnist:N for digit N of the bundled test set
     image: String,

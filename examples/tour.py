@@ -140,7 +140,7 @@ for epoch in range(2):
         network.loss(x[indices], y[indices]).backward()
         optimiser.step()
     history.append(accuracies())
-    print(f"epoch {epoch + 1}:", {name: round(value, 1) for name, value in history[-1].items()})
+    print(f"epoch {epoch + 1}, accuracy in per cent:", {name: round(value, 1) for name, value in history[-1].items()})
 
 figure, axis = plt.subplots(figsize=(6, 4))
 for name in tests:

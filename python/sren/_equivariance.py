@@ -34,7 +34,7 @@ def equivariance_error(f: Callable[[Any], Any], images: Any, **options: Any) -> 
 
     ``f`` maps images ``[n, h, w, c]`` (float32) to features ``[n, h', w', c']`` or, for what should
     be invariant, ``[n, c']``; to a :class:`FeatureMap`; or to a mapping of names to these. A
-    ``torch.nn.Module`` gets and gives tensors ``[n, c, h, w]``.
+    ``torch.nn.Module`` gets and gives tensors ``[n, c, h, w]``, in evaluation mode.
 
     >>> sren.equivariance_error(lambda images: images**2, images)  # doctest: +SKIP
     0.0
@@ -93,11 +93,20 @@ def _module_call(module: Any) -> Callable[[NDArray[np.float32]], Any]:
     device = torch.device("cpu") if parameter is None else parameter.device
 
     def nhwc(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            got = type(value).__name__
+            raise ValueError(f"equivariance_error: expected a tensor or a mapping, got {got}")
         return value.permute(0, 2, 3, 1) if value.ndim == 4 else value
 
     def call(images: NDArray[np.float32]) -> Any:
-        with torch.no_grad():
-            found = module(torch.from_numpy(images).permute(0, 3, 1, 2).to(device))
+        modes = [(part, part.training) for part in module.modules()]
+        module.eval()
+        try:
+            with torch.no_grad():
+                found = module(torch.from_numpy(images).permute(0, 3, 1, 2).to(device))
+        finally:
+            for part, training in modes:
+                part.training = training
         if isinstance(found, Mapping):
             return {name: nhwc(value) for name, value in found.items()}
         return nhwc(found)
@@ -110,7 +119,7 @@ def _map(value: Any, height: int, width: int, kind: str) -> tuple[Any, _native.G
     if isinstance(value, FeatureMap):
         return np.ascontiguousarray(value.values, dtype=np.float32), value.grid
     if hasattr(value, "detach"):
-        value = value.detach().cpu()
+        value = value.detach().cpu().float()
     values = np.asarray(value, dtype=np.float32)
     if values.ndim == 2:
         values = values[:, None, None, :]

@@ -52,15 +52,26 @@ def _one(image: Any) -> ImageArgument:
     if isinstance(image, (str, os.PathLike)):
         return os.fsdecode(image)
     if _is_pil(image):
-        grey = image.mode in ("1", "L", "I;16", "I", "F")
-        if grey and image.mode not in ("1", "L"):
-            raise ValueError(f"image: expected 8 bits per channel, got PIL mode {image.mode}")
-        return _array(np.asarray(image.convert("L" if grey else "RGB")))
+        return _array(_pil_values(image))
     if _is_array(image):
         return _array(_values(image))
     raise ValueError(
         f"image: expected an array, a PIL image or a path, got {type(image).__name__}"
     )
+
+
+def _pil_values(image: Any) -> np.ndarray[Any, Any]:
+    """As the same image is read from a file: upright by its EXIF data, transparent parts black."""
+    from PIL import ImageOps
+
+    if image.mode.startswith(("I", "F")):
+        raise ValueError(f"image: expected 8 bits per channel, got PIL mode {image.mode}")
+    image = ImageOps.exif_transpose(image)
+    if "A" in image.getbands() or "transparency" in image.info:
+        grey = image.mode in ("1", "L", "LA")
+        values = np.asarray(image.convert("LA" if grey else "RGBA"), np.float32) / np.float32(255)
+        return values[..., :-1] * values[..., -1:]
+    return np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB"))
 
 
 def _values(image: Any) -> np.ndarray[Any, Any]:

@@ -59,7 +59,7 @@ class Poses(NamedTuple):
     grid: Grid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prediction:
     """The prediction for one image.
 
@@ -75,7 +75,7 @@ class Prediction:
     scale: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Predictions:
     """The predictions for ``n`` images."""
 
@@ -149,7 +149,7 @@ class Model:
     def predict(self, images: Any) -> Predictions:
         """Classes, probabilities, orientation and scale of images."""
         parts = [self._native.predict(part) for part in _batches(arguments(images))]
-        probabilities, orientation, scale = (np.concatenate(arrays) for arrays in zip(*parts))
+        probabilities, orientation, scale = (_joined(arrays) for arrays in zip(*parts))
         return Predictions(self.classes, probabilities, orientation, scale)
 
     def preprocess(self, images: Any) -> NDArray[np.float32]:
@@ -158,7 +158,7 @@ class Model:
         The image letterboxed to a square, on a canvas.
         """
         parts = [self._native.preprocess(part) for part in _batches(arguments(images))]
-        return np.concatenate(parts)
+        return _joined(parts)
 
     def features(self, images: Any) -> dict[str, FeatureMap]:
         """The equivariant feature maps of all layers by name, first to last.
@@ -167,14 +167,14 @@ class Model:
         """
         parts = [self._native.features(part) for part in _batches(arguments(images))]
         return {
-            layers[0][0]: FeatureMap(np.concatenate([layer[1] for layer in layers]), _grid(layers[0][2]))
+            layers[0][0]: FeatureMap(_joined([layer[1] for layer in layers]), _grid(layers[0][2]))
             for layers in zip(*parts)
         }
 
     def poses(self, images: Any, stride: int = 1) -> Poses:
         """The network's local frames on every ``stride``-th pixel of what it sees."""
         parts = [self._native.poses(part, stride) for part in _batches(arguments(images))]
-        scale, angle, confidence = (np.concatenate(arrays) for arrays in zip(*(p[0] for p in parts)))
+        scale, angle, confidence = (_joined(arrays) for arrays in zip(*(p[0] for p in parts)))
         return Poses(scale, angle, confidence, _grid(parts[0][1]))
 
     def export(
@@ -220,7 +220,10 @@ def poses(images: Any, stride: int = 1, **parameters: Any) -> Poses:
     ``prominence``, ``lead``, ``contrast``.
     """
     estimator = pose_estimator(pose_config(**parameters))
-    (scale, angle, confidence), grid = estimator.fields(batch(images), stride)
+    pixels = batch(images)
+    if pixels.min() < -1e-3 or pixels.max() > 1.001:
+        raise ValueError(f"image: expected floats in 0..1 (or uint8), got {pixels.max():g}")
+    (scale, angle, confidence), grid = estimator.fields(pixels, stride)
     return Poses(scale, angle, confidence, _grid(grid))
 
 
@@ -249,6 +252,10 @@ def _batches(images: list[ImageArgument]) -> Iterator[list[ImageArgument]]:
     """As many images as are computed at once, one batch after the other."""
     size = _native.BATCH
     return (images[start : start + size] for start in range(0, len(images), size))
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _grid(grid: _native.GridTuple) -> Grid:

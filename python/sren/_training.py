@@ -103,6 +103,10 @@ def train(
     options: dict[str, Any] = {
         name: None if path is None else os.fsdecode(path) for name, path in paths.items()
     }
+    if isinstance(augment, bool):
+        digits = options["data"] in (None, "mnist") and config is None and start is None
+        options.update(no_augment=not augment and not digits)
+        augment = "paper" if augment else "none"
     options.update(preset=preset, arch=arch, model=model, augment=augment, batch=batch)
     options.update(images=images, seed=seed, size=size, epochs=epochs)
     options.update(freeze_backbone=freeze_backbone)
@@ -135,8 +139,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """The accuracy of a run on test sets, as ``sren eval --json`` prints it.
 
-    ``sets`` are some of ``upright``, ``r``, ``s``, ``srt``, ``ood``; ``images`` is how many per set.
-    ``data`` is where the images of the run are now; ``held_out`` takes held-out training images.
+    ``sets`` are some of ``upright``, ``r``, ``s``, ``srt``, ``ood``, ``aff``; ``images`` is how many per
+    set. ``data`` is where the images of the run are now; ``held_out`` takes held-out training images.
     """
     if isinstance(sets, str):
         sets = [sets]

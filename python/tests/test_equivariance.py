@@ -62,3 +62,17 @@ def test_torch_modules_get_and_give_channels_first(images: np.ndarray) -> None:
     assert sren.equivariance_error(pointwise, images) < 1e-10
     plain = torch.nn.Conv2d(1, 4, 5, padding=2)
     assert sren.equivariance_error(plain, images) > 0.05
+
+
+def test_a_module_is_measured_in_evaluation_mode_and_left_as_it_was(images: np.ndarray) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    norm = torch.nn.BatchNorm2d(1)
+    sren.equivariance_error(torch.nn.Sequential(norm), images)
+    assert norm.training and norm.num_batches_tracked == 0
+
+    class Pair(torch.nn.Module):
+        def forward(self, x):
+            return x, x
+
+    with pytest.raises(ValueError, match="expected a tensor or a mapping, got tuple"):
+        sren.equivariance_error(Pair(), images)

@@ -27,9 +27,10 @@ class Frames:
 
 x, weight = np.ones((1, 8, 8, 4), np.float32), np.ones((3, 3, 4, 4), np.float32)
 
-def once():
+def once(number):
     model.predict(digit)
     sren.poses(image, stride=4)
+    sren.poses(np.zeros((16 + number % 100, 20, 1), np.float32), stride=8)
     y = _native.simconv_forward(Frames, x, weight, None)
     _native.simconv_backward(Frames, x, weight, y, True)
     try:
@@ -42,18 +43,18 @@ def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096 / 2**20
 
-for _ in range(500):
-    once()
+for number in range(500):
+    once(number)
 before = resident()
-for _ in range(2000):
-    once()
+for number in range(2000):
+    once(number)
 print(resident() - before)
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_ten_thousand_calls_leave_memory_as_it_was() -> None:
-    """2,000 rounds of five calls."""
+    """2,000 rounds of six calls, with images of many sizes."""
     arguments = [sys.executable, "-c", textwrap.dedent(CALLS)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=600)
     grown = float(done.stdout)

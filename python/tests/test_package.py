@@ -31,6 +31,7 @@ def test_the_stubs_are_those_of_the_native_module() -> None:
     )
     # Types that only the stubs have.
     own = r"_native\.(Float|GridTuple|PoseArrays|ImageArgument|Report|Trained|Frames)\b"
+    assert done.stdout, done.stderr
     faults = [line for line in done.stdout.splitlines() if not re.search(own, line)]
     assert faults == [], done.stdout + done.stderr
 
@@ -82,4 +83,7 @@ def test_the_tour_runs(tmp_path: Path) -> None:
     pictures = sorted(path.name for path in tmp_path.glob("*.png"))
     assert pictures == ["equivariance.png", "fine_tuning.png", "frames.png", "operator.png"]
     # The claims that its text makes of its pictures are printed.
-    assert "equivariance error" in done.stdout and "accuracy" in done.stdout
+    errors = [float(value) for value in re.findall(r"right angles: (\S+)", done.stdout)]
+    assert errors[0] < 1e-6 < errors[1]
+    (upright, rotated) = re.findall(r"'upright': ([\d.]+), 'r': ([\d.]+)", done.stdout)[-1]
+    assert float(upright) > 60 and abs(float(upright) - float(rotated)) < 15, done.stdout

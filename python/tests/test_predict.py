@@ -49,6 +49,24 @@ def test_predict_equals_the_command_bit_for_bit(
         np.testing.assert_array_equal([prediction.orientation, prediction.scale], expected)
 
 
+def test_transparent_and_sideways_pictures_are_read_as_their_files(
+    model: sren.Model, digits: np.ndarray, tmp_path: Path
+) -> None:
+    digit = Image.fromarray(digits[3])
+    white = Image.new("L", digit.size, 255)
+    sideways = Image.Exif()
+    sideways[0x0112] = 6
+    digit.save(tmp_path / "sideways.jpg", exif=sideways)
+    Image.merge("LA", (white, digit)).save(tmp_path / "grey.png")
+    Image.merge("RGBA", (white, white, white, digit)).save(tmp_path / "colour.png")
+    for name in ("sideways.jpg", "grey.png", "colour.png"):
+        by_path = model.predict(tmp_path / name)
+        with Image.open(tmp_path / name) as picture:
+            by_picture = model.predict(picture)
+        assert np.abs(by_path.probabilities - by_picture.probabilities).max() < 1e-3, name
+        assert by_path.orientation == pytest.approx(by_picture.orientation, abs=1), name
+
+
 def test_arrays_pictures_and_names_are_the_same_image(
     model: sren.Model, digits: np.ndarray, tmp_path: Path
 ) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sren
+from sren import _native
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +66,44 @@ def test_the_parents_model_works_in_a_forked_child(model: sren.Model) -> None:
         assert time.monotonic() < deadline, "the child hangs"
         time.sleep(0.05)
     assert os.read(reader, 10).decode() == expected[0]
+
+
+def test_a_large_convolution_works_in_a_forked_child() -> None:
+    """So many positions that their taps are made in parallel."""
+    class Frames:
+        scale = np.full((1, 128, 128), 1.5, np.float32)
+        angle = np.full((1, 128, 128), 0.5, np.float32)
+        confidence = input_confidence = None
+        stride, kappa = 1, 1.0
+
+    x, weight = np.ones((1, 128, 128, 4), np.float32), np.ones((3, 3, 4, 4), np.float32)
+    sren.set_num_threads(2)
+    expected = _native.simconv_forward(Frames, x, weight, None)
+    child = os.fork()
+    if child == 0:
+        found = _native.simconv_forward(Frames, x, weight, None)
+        _native.simconv_backward(Frames, x, weight, found, True)
+        os._exit(0 if np.array_equal(found, expected) else 1)
+    deadline = time.monotonic() + 60
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            pytest.fail("the child hangs")
+        time.sleep(0.05)
+    assert ended[1] == 0
+
+
+def test_a_callback_predicts_while_one_thread_trains(
+    model: sren.Model, digits: np.ndarray, tmp_path: Path
+) -> None:
+    sren.set_num_threads(1)
+    found = []
+
+    def predict(_event: object) -> None:
+        found.append(model.predict(digits[:1, :, :, None]).names[0])
+
+    sren.train(preset="quick", images=200, epochs=1, out=tmp_path / "run", callback=predict)
+    assert len(found) >= 3 and set(found) == {"7"}
 
 
 def test_workers_of_a_data_loader_estimate_poses() -> None:

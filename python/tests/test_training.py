@@ -41,6 +41,17 @@ def test_a_run_trains_reports_and_predicts(tmp_path: Path, digits: np.ndarray) -
         sren.train(out=tmp_path / "run", **QUICK)
 
 
+@pytest.mark.parametrize(
+    ("augment", "written"), [(True, "paper"), (False, "none"), ("full", "full")]
+)
+def test_augmentation_is_a_flag_or_a_policy(
+    tmp_path: Path, augment: bool | str, written: str
+) -> None:
+    options = {"preset": "quick", "images": 50, "epochs": 1, "progress": False}
+    run = sren.train(out=tmp_path / "run", augment=augment, **options)
+    assert f'augment = "{written}"' in (run.path / "config.toml").read_text()
+
+
 def test_a_callback_stops_a_run_and_it_resumes(tmp_path: Path) -> None:
     whole = sren.train(out=tmp_path / "whole", **QUICK)
 

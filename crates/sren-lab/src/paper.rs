@@ -4,10 +4,7 @@ use sren_data::AugmentationPolicy;
 
 /// The paper's name of a network, and its accuracy upright, on R, on S and on SRT. The only
 /// augmented network in the paper is SREN.
-pub fn paper_row(
-    model: &str,
-    augment: AugmentationPolicy,
-) -> Option<(&'static str, [f64; 4])> {
+pub fn paper_row(model: &str, augment: AugmentationPolicy) -> Option<(&'static str, [f64; 4])> {
     use AugmentationPolicy::{None as Upright, Paper};
     match (model, augment) {
         ("cnn", Upright) => Some(("CNN", [99.46, 44.41, 73.21, 33.56])),

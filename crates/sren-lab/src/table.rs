@@ -49,7 +49,8 @@ impl TableRow {
 pub fn row_parts(name: &str) -> (&str, AugmentationPolicy) {
     use AugmentationPolicy::{Full, None as Upright, Paper};
     let augmented = [Paper, Full].into_iter();
-    let mut parts = augmented.filter_map(|policy| Some((name.strip_suffix(policy.suffix())?, policy)));
+    let mut parts =
+        augmented.filter_map(|policy| Some((name.strip_suffix(policy.suffix())?, policy)));
     parts.next().unwrap_or((name, Upright))
 }
 

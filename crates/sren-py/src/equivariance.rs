@@ -22,19 +22,6 @@ type Transform = (f64, f64);
 /// Name, error, centred error, the error of each transform, and positions compared of a layer.
 type Errors = Vec<(String, f64, f64, Vec<f64>, usize)>;
 
-/// Images `[n, h, w, c]`, each transformed about its centre.
-#[pyfunction]
-pub(crate) fn warped<'py>(
-    py: Python<'py>,
-    images: PyReadonlyArray4<'py, f32>,
-    scale: f64,
-    angle: f64,
-    shift: [f64; 2],
-) -> Result<Bound<'py, PyArray4<f32>>> {
-    let images = read(&images)?;
-    transformed(py, &images, &Similarity::new(scale, angle, shift)?)
-}
-
 /// The equivariance error of `features`, which maps images `[n, h, w, c]` to feature maps.
 #[pyfunction]
 pub(crate) fn equivariance_error(

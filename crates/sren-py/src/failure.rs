@@ -2,8 +2,11 @@
 //! read or written, `ValueError` otherwise.
 
 use std::any::Any;
+use std::io::ErrorKind;
 
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyFileNotFoundError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
+};
 use pyo3::prelude::*;
 use sren_data::DataError;
 use sren_lab::LabError;
@@ -17,11 +20,24 @@ impl Failure {
         Self(PyValueError::new_err(text.to_string()))
     }
 
+    /// An `OSError`, of the class that Python has for it.
+    fn system(error: &impl std::fmt::Display, source: &std::io::Error) -> Self {
+        let text = error.to_string();
+        Self(match source.kind() {
+            ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
+            ErrorKind::PermissionDenied => PyPermissionError::new_err(text),
+            _ => PyOSError::new_err(text),
+        })
+    }
+
     /// A `RuntimeError` for a panic, which is a fault of this package.
     pub(crate) fn panic(payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        Self(PyRuntimeError::new_err(format!("sren: a fault: {}", text.unwrap_or("unknown"))))
+        Self(PyRuntimeError::new_err(format!(
+            "sren: internal error: {}",
+            text.unwrap_or("unknown")
+        )))
     }
 }
 
@@ -39,8 +55,8 @@ impl From<PyErr> for Failure {
 
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Self {
-        match error {
-            DataError::Io { .. } => Self(PyOSError::new_err(error.to_string())),
+        match &error {
+            DataError::Io { source, .. } => Self::system(&error, source),
             error => Self::value(error),
         }
     }
@@ -50,7 +66,7 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         match error {
             LabError::Data(error) => error.into(),
-            LabError::Write { .. } => Self(PyOSError::new_err(error.to_string())),
+            LabError::Write { ref source, .. } => Self::system(&error, source),
             error => Self::value(error),
         }
     }

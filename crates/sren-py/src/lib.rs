@@ -1,5 +1,5 @@
 //! The native part of the Python package `sren`: conversions between NumPy arrays and the Rust
-//! crates, and nothing else.
+//! crates, threads, and errors.
 //!
 //! Every call gives the interpreter free while it computes, on a [pool] of threads of its own.
 //! Errors of the crates become Python exceptions with the same text; so does a panic.
@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use super::datasets::{digits, test_digits};
     #[pymodule_export]
-    use super::equivariance::{equivariance_error, warped};
+    use super::equivariance::equivariance_error;
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]

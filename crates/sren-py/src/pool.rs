@@ -38,6 +38,12 @@ pub(crate) fn pool(_attached: Python<'_>) -> Result<Arc<ThreadPool>> {
     Ok(pool)
 }
 
+/// A pool of its own, with as many threads, for work that lasts: what Python computes meanwhile does
+/// not wait for it.
+pub(crate) fn own_pool(py: Python<'_>) -> Result<ThreadPool> {
+    Ok(threads::pool(pool(py)?.current_num_threads())?)
+}
+
 /// Computes on `count` threads from now on, or with 0 on one per core.
 #[pyfunction]
 pub(crate) fn set_num_threads(py: Python<'_>, count: usize) -> Result<()> {

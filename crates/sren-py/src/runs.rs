@@ -32,15 +32,15 @@ pub(crate) fn network_config(
     json(&config)
 }
 
-/// The network of a run as JSON, the names of its classes, and its weights.
+/// The network of a run as JSON, and its weights.
 #[pyfunction]
-pub(crate) fn open_run(py: Python<'_>, path: PathBuf) -> Result<(String, Vec<String>, Arrays<'_>)> {
+pub(crate) fn open_run(py: Python<'_>, path: PathBuf) -> Result<(String, Arrays<'_>)> {
     let Model { network, config } = compute(py, || Model::open(&path))?;
     let array = |(name, (shape, values)): (String, (Vec<usize>, Vec<f32>))| -> Result<_> {
         Ok((name, PyArray1::from_vec(py, values).reshape(shape)?))
     };
     let weights = Weights::of(&network).tensors.into_iter().map(array).collect::<Result<_>>()?;
-    Ok((json(&config.network()?)?, config.classes(), weights))
+    Ok((json(&config.network()?)?, weights))
 }
 
 /// Writes weights of `network` into the run in `path`. If there is none, it is made: like the run

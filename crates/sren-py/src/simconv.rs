@@ -29,68 +29,90 @@ pub(crate) struct Frames<'py> {
     kappa: f32,
 }
 
-impl Frames<'_> {
-    /// The taps of a kernel of `size` x `size` on an input of `height` x `width`.
-    fn taps(&self, [height, width]: [usize; 2], size: usize) -> Result<TapTable> {
-        let input = Grid::pixels(height, width);
-        let output = input.cell_centred(self.stride)?;
-        let [n, _, _] = sizes(self.scale.shape())?;
-        for (name, array) in [("scale", &self.scale), ("angle", &self.angle)] {
-            check_shape(name, array, [n, output.height, output.width])?;
+/// A convolution without the interpreter: views of the caller's arrays, whose shapes fit each other.
+struct Convolution<'a> {
+    scale: &'a [f32],
+    angle: &'a [f32],
+    confidence: Option<&'a [f32]>,
+    input_confidence: Option<&'a [f32]>,
+    kappa: f32,
+    batch: usize,
+    input: Grid,
+    output: Grid,
+    /// Side of the kernel, channels of input and output.
+    kernel: [usize; 3],
+}
+
+impl<'a> Convolution<'a> {
+    /// In `frames`, of an input `[n, h, w, c]` with a kernel `[k, k, c_in, c_out]`.
+    fn new(frames: &'a Frames<'_>, input: &[usize], weight: &[usize]) -> Result<Self> {
+        let ([batch, height, width, channels], [size, other, c_in, c_out]) =
+            (sizes(input)?, sizes(weight)?);
+        if channels != c_in || size != other {
+            let got =
+                format!("an input of {channels} channels and [{size}, {other}, {c_in}, {c_out}]");
+            return Err(Failure::value(format!(
+                "SimConv2d: expected a square kernel [k, k, c_in, c_out] for the input, got {got}"
+            )));
         }
-        let copy = |array: &PyReadonlyArray3<f32>| -> Result<Vec<f32>> {
-            Ok(array.as_slice().map_err(order)?.to_vec())
+        let input = Grid::pixels(height, width);
+        let output = input.cell_centred(frames.stride)?;
+        let [images, ..] = sizes::<3>(frames.scale.shape())?;
+        if images != batch {
+            return Err(Failure::value(format!(
+                "SimConv2d: expected frames of {batch} images, got {images}"
+            )));
+        }
+        let on_output = [batch, output.height, output.width];
+        let on_input = [batch, height, width];
+        let given = |name, array: &'a Option<_>, shape| {
+            array.as_ref().map(|array| values(name, array, shape)).transpose()
         };
-        let ones = || vec![1.0; n * output.len()];
-        let confidence = match &self.confidence {
-            Some(array) => {
-                check_shape("confidence", array, [n, output.height, output.width])?;
-                copy(array)?
-            }
-            None => ones(),
-        };
-        let (scale, angle) = (copy(&self.scale)?, copy(&self.angle)?);
-        let field = PoseField::new(output, n, 1, scale, angle, ones(), confidence)?;
+        Ok(Self {
+            scale: values("scale", &frames.scale, on_output)?,
+            angle: values("angle", &frames.angle, on_output)?,
+            confidence: given("confidence", &frames.confidence, on_output)?,
+            input_confidence: given("input_confidence", &frames.input_confidence, on_input)?,
+            kappa: frames.kappa,
+            batch,
+            input,
+            output,
+            kernel: [size, c_in, c_out],
+        })
+    }
+
+    fn taps(&self) -> Result<TapTable> {
+        let ones = || vec![1.0; self.batch * self.output.len()];
+        let confidence = self.confidence.map_or_else(ones, <[f32]>::to_vec);
+        let (scale, angle) = (self.scale.to_vec(), self.angle.to_vec());
+        let field = PoseField::new(self.output, self.batch, 1, scale, angle, ones(), confidence)?;
         let active_only = self.confidence.is_some();
-        let taps = TapTable::new(&field, &input, size, self.kappa, active_only)?;
-        let Some(array) = &self.input_confidence else { return Ok(taps) };
-        check_shape("input_confidence", array, [n, height, width])?;
-        let gated = PoseField::identity(input, n)?.with_confidence(copy(array)?)?;
+        let taps = TapTable::new(&field, &self.input, self.kernel[0], self.kappa, active_only)?;
+        let Some(confidence) = self.input_confidence else { return Ok(taps) };
+        let gated = PoseField::identity(self.input, self.batch)?;
+        let gated = gated.with_confidence(confidence.to_vec())?;
         Ok(taps.with_active_input(&active_positions(&gated))?)
     }
+
+    fn operator(&self) -> Result<SimConv> {
+        let [_, c_in, c_out] = self.kernel;
+        Ok(SimConv::new(c_in, c_out, false)?)
+    }
 }
 
-fn check_shape(name: &str, array: &PyReadonlyArray3<'_, f32>, expected: [usize; 3]) -> Result<()> {
+/// The values of an array that must have the shape `expected`.
+fn values<'a>(
+    name: &str,
+    array: &'a PyReadonlyArray3<'_, f32>,
+    expected: [usize; 3],
+) -> Result<&'a [f32]> {
     let got: [usize; 3] = sizes(array.shape())?;
-    if got == expected {
-        return Ok(());
-    }
-    Err(Failure::value(format!("SimConv2d: expected {name} of {expected:?}, got {got:?}")))
-}
-
-/// The taps, the kernel and the number of channels of both sides, checked against each other.
-fn plan(
-    frames: &Frames<'_>,
-    input: &PyReadonlyArray4<'_, f32>,
-    weight: &PyReadonlyArray4<'_, f32>,
-) -> Result<(TapTable, SimConv)> {
-    let ([n, height, width, channels], [size, other, c_in, c_out]) =
-        (sizes(input.shape())?, sizes(weight.shape())?);
-    if channels != c_in || size != other {
-        let got = format!("an input of {channels} channels and [{size}, {other}, {c_in}, {c_out}]");
+    if got != expected {
         return Err(Failure::value(format!(
-            "SimConv2d: expected a square kernel [k, k, c_in, c_out] for the input, got {got}"
+            "SimConv2d: expected {name} of {expected:?}, got {got:?}"
         )));
     }
-    let taps = frames.taps([height, width], size)?;
-    if taps.batch() != n {
-        let expected = format!("frames of {n} images");
-        return Err(Failure::value(format!(
-            "SimConv2d: expected {expected}, got {}",
-            taps.batch()
-        )));
-    }
-    Ok((taps, SimConv::new(c_in, c_out, false)?))
+    array.as_slice().map_err(order)
 }
 
 /// Input `[n, h, w, c_in]`, weight `[k, k, c_in, c_out]`, bias `[c_out]` -> `[n, h', w', c_out]`.
@@ -102,12 +124,13 @@ pub(crate) fn simconv_forward<'py>(
     weight: PyReadonlyArray4<'py, f32>,
     bias: Option<PyReadonlyArray1<'py, f32>>,
 ) -> Result<Bound<'py, PyArray4<f32>>> {
-    let (taps, conv) = plan(&frames, &input, &weight)?;
+    let conv = Convolution::new(&frames, input.shape(), weight.shape())?;
     let (values, weight) = (input.as_slice().map_err(order)?, weight.as_slice().map_err(order)?);
     let bias = bias.as_ref().map(|bias| bias.as_slice().map_err(order)).transpose()?;
-    let output = compute(py, || conv.forward(&taps, values, weight, bias))?;
-    let grid = taps.output_grid();
-    array4(py, output, [taps.batch(), grid.height, grid.width, conv.c_out()])
+    let output = compute(py, || -> Result<_> {
+        Ok(conv.operator()?.forward(&conv.taps()?, values, weight, bias)?)
+    })?;
+    array4(py, output, [conv.batch, conv.output.height, conv.output.width, conv.kernel[2]])
 }
 
 /// The gradients by input, if needed, by weight and by bias.
@@ -124,11 +147,13 @@ pub(crate) fn simconv_backward<'py>(
     grad: PyReadonlyArray4<'py, f32>,
     need_input: bool,
 ) -> Result<Gradients<'py>> {
-    let (taps, conv) = plan(&frames, &input, &weight)?;
+    let conv = Convolution::new(&frames, input.shape(), weight.shape())?;
     let shapes = (sizes(input.shape())?, sizes(weight.shape())?);
     let (values, weight) = (input.as_slice().map_err(order)?, weight.as_slice().map_err(order)?);
     let grad = grad.as_slice().map_err(order)?;
-    let found = compute(py, || conv.backward(&taps, values, weight, grad, need_input))?;
+    let found = compute(py, || -> Result<_> {
+        Ok(conv.operator()?.backward(&conv.taps()?, values, weight, grad, need_input)?)
+    })?;
     Ok((
         found.input.map(|values| array4(py, values, shapes.0)).transpose()?,
         array4(py, found.weight, shapes.1)?,

@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sren_data::{AugmentationPolicy, Source};
+use sren_data::Source;
 use sren_lab::inference::Model;
 use sren_lab::training::{EpochMetrics, Event, Outcome, RunFolder, Trainer, TrainingRequest};
 use sren_lab::{EvaluationRequest, Subset, Transform};
@@ -73,7 +73,7 @@ fn run(
     let work = |sender: &SyncSender<Done>| {
         let mut ignored = Vec::new();
         let (mut trainer, folder) = start(&mut ignored)?;
-        // A receiver that is gone stops the training by the flag.
+        // The receiver outlives the training.
         let outcome = trainer.run(&stop, &mut |event| drop(sender.send(event.into())))?;
         Ok((folder.path().to_path_buf(), outcome == Outcome::Done, ignored))
     };
@@ -124,16 +124,16 @@ fn task_values(
 
 fn request(options: &Bound<'_, PyDict>) -> Result<TrainingRequest> {
     let text = |name: &str| -> Result<Option<String>> { option(options, name) };
-    let parsed = |name: &str| text(name);
+    let augment = text("augment")?;
     Ok(TrainingRequest {
         data: text("data")?.map(Source::from),
         size: option(options, "size")?,
-        preset: parsed("preset")?.map(|name| name.parse()).transpose()?,
+        preset: text("preset")?.map(|name| name.parse()).transpose()?,
         config: option(options, "config")?,
-        model: parsed("model")?.map(|name| name.parse()).transpose()?,
-        arch: parsed("arch")?.map(|name| name.parse()).transpose()?,
-        augment: augment(options)?,
-        no_augment: option(options, "augment").ok().flatten() == Some(false),
+        model: text("model")?.map(|name| name.parse()).transpose()?,
+        arch: text("arch")?.map(|name| name.parse()).transpose()?,
+        augment: augment.map(|name| name.parse()).transpose()?,
+        no_augment: option(options, "no_augment")? == Some(true),
         epochs: option(options, "epochs")?,
         batch: option(options, "batch")?,
         images: option(options, "images")?,
@@ -142,15 +142,6 @@ fn request(options: &Bound<'_, PyDict>) -> Result<TrainingRequest> {
         from: option(options, "start")?,
         freeze_backbone: option(options, "freeze_backbone")? == Some(true),
     })
-}
-
-/// `True` for the paper's augmentation, `False` for none, or its name.
-fn augment(options: &Bound<'_, PyDict>) -> Result<Option<AugmentationPolicy>> {
-    let flag: Result<Option<bool>> = option(options, "augment");
-    match flag {
-        Ok(flag) => Ok(flag.filter(|on| *on).map(|_| AugmentationPolicy::Paper)),
-        Err(_) => Ok(option::<String>(options, "augment")?.map(|name| name.parse()).transpose()?),
-    }
 }
 
 /// An option that may be absent or `None`.
@@ -163,7 +154,7 @@ where
     };
     let got = value.repr()?.to_string();
     let wrong =
-        |e: PyErr| Failure::value(format!("{name}: expected another value, got {got} ({e})"));
+        |e: PyErr| Failure::value(format!("{name}: expected another type, got {got} ({e})"));
     value.extract().map(Some).map_err(wrong)
 }
 

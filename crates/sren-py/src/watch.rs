@@ -1,6 +1,6 @@
 //! Long work that Python watches: events and progress reach a Python function, and Ctrl-C stops it.
 //!
-//! The work runs on the pool. The calling thread waits for it, hands its reports to Python and looks
+//! The work runs on a pool of its own. The calling thread waits for it, hands its reports to Python and looks
 //! for signals, several times a second.
 
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use sren_lab::progress::{Observer, set_observer};
 
 use crate::failure::{Failure, Result};
-use crate::pool::pool;
+use crate::pool::own_pool;
 
 /// Between two looks for signals.
 const TICK: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ pub(crate) fn watch<T: Send, E: Send>(
     mut on_report: impl FnMut(Report<E>) -> Result<()>,
     work: impl FnOnce(&SyncSender<E>) -> Result<T> + Send,
 ) -> Result<T> {
-    let pool = pool(py)?;
+    let pool = own_pool(py)?;
     // What an earlier call has left.
     TASK.try_lock().ok().and_then(|mut last| last.take());
     // One event at a time: work does not run ahead of who watches it.

@@ -192,7 +192,8 @@ class SimResNet(nn.Module):
         """The training loss: cross entropy of the class and, with an orientation head, of the
         orientation given the class.
 
-        ``angles`` are those by which images were rotated, in radians ``[n]``; upright by default.
+        ``angles`` are those by which images were rotated, in radians ``[n]``. Leave them out if all are
+        upright: the orientation then trains the head only.
         """
         with single_precision(images):
             images = images.float()

@@ -36,9 +36,9 @@ def _entries(network: nn.Module) -> dict[str, tuple[Tensor, tuple[int, ...]]]:
 
 
 def to_weights(network: SimResNet) -> dict[str, NDArray[np.float32]]:
-    """The weights of a network, as ``model.safetensors`` of a run has them."""
+    """A copy of the weights of a network, as ``model.safetensors`` of a run has them."""
     return {
-        name: tensor.detach().permute(order).cpu().float().contiguous().numpy()
+        name: np.array(tensor.detach().permute(order).cpu().float(), order="C")
         for name, (tensor, order) in _entries(network).items()
     }
 
@@ -65,7 +65,7 @@ def load(run: str | os.PathLike[str], backend: str = "auto") -> SimResNet:
     It sees images as :meth:`sren.Model.preprocess` gives them. Only residual networks without a
     canonicalised branch: resnet18, resnet16, wrn16-8, blocks.
     """
-    config, _, weights = _native.open_run(run)
+    config, weights = _native.open_run(run)
     return from_weights(SimResNet(json.loads(config), backend), weights).eval()
 
 
@@ -76,6 +76,7 @@ def save(
 ) -> None:
     """Writes the weights into the run in ``path``, for ``sren predict`` and :func:`sren.load`.
 
-    If there is no run yet, it is made: like the run ``like``, or one on digits.
+    If there is no run yet, it is made: like the run ``like``, or one on digits, for a network of one
+    channel and ten classes.
     """
     _native.save_run(path, like, json.dumps(network.config), to_weights(network))

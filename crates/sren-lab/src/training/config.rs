@@ -6,7 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sren::Equivariance;
 use sren::models::{Architecture, NetworkConfig};
-use sren_data::{AugmentationPolicy, CANVAS, Dataset, PoseJitter, Source, TrainingSplit, read_bounded};
+use sren_data::{
+    AugmentationPolicy, CANVAS, Dataset, PoseJitter, Source, TrainingSplit, read_bounded,
+};
 
 use super::fine_tuning::FineTuning;
 use super::image_folder::ImageFolderConfig;

@@ -2,7 +2,8 @@
 
 use sren::{Image, Similarity};
 use sren_data::{
-    Augmentation, AugmentationPolicy, Batch, Dataset, IMAGE_BUDGET, ImageFolder, Loaded, Source, Split, stl10,
+    Augmentation, AugmentationPolicy, Batch, Dataset, IMAGE_BUDGET, ImageFolder, Loaded, Source,
+    Split, stl10,
 };
 
 use super::config::{TrainingConfig, most_held_out};

@@ -97,6 +97,9 @@ impl PoseEstimatorConfig {
     }
 }
 
+/// Plans that are kept: more grids than a network has.
+const MAX_PLANS: usize = 16;
+
 /// Estimates a local scale and orientation at every position of a grid. It has no parameters to
 /// learn, and no gradient flows through it. Cheap to clone; plans of grids are cached and shared.
 ///
@@ -156,6 +159,9 @@ impl PoseEstimator {
             return Ok(plan.clone());
         }
         let plan = Arc::new(PosePlan::new(self.spec.clone(), *grid)?);
+        if plans.len() == MAX_PLANS {
+            plans.remove(0);
+        }
         plans.push(plan.clone());
         Ok(plan)
     }

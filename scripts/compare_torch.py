@@ -48,7 +48,7 @@ class Ours:
     """The resident Rust program: a line in asks for a pass, a line out has milliseconds."""
 
     def __init__(self, threads):
-        program = ["cargo", "bench", "-q", "-p", "sren-lab", "--bench", "serve", "--", "--serve"]
+        program = ["cargo", "bench", "-q", "--workspace", "--bench", "serve", "--", "--serve"]
         environment = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(program, cwd=ROOT, env=environment, **pipes)

@@ -154,7 +154,7 @@ where
     };
     let got = value.repr()?.to_string();
     let wrong =
-        |e: PyErr| Failure::value(format!("{name}: expected another type, got {got} ({e})"));
+        |e: PyErr| Failure::value(format!("{name}: expected another value, got {got} ({e})"));
     value.extract().map(Some).map_err(wrong)
 }
 

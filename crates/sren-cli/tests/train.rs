@@ -136,6 +136,9 @@ fn the_table_has_its_rows_and_does_not_train_complete_ones_again() {
     assert_eq!(rows[0]["paper"][3], 33.56);
     let again = fs::metadata(path.join("sren-2/model.safetensors")).unwrap().modified().unwrap();
     assert_eq!(made, again);
+    let at = arguments.iter().position(|argument| *argument == "128").unwrap();
+    arguments[at] = "96";
+    assert_fails(&arguments, &["cnn-1", "training_images of this command"]);
 }
 
 #[test]
@@ -160,6 +163,17 @@ fn wrong_usage_is_code_2_and_invalid_configurations_are_errors() {
     assert_fails(&["train", "--config", "no/such.toml", "--out", out], &["no/such.toml"]);
     assert_fails(&["train", "--images", "60000", "--out", out], &["training split"]);
     assert_fails(&["train", "--resume", out], &["expected the folder of a run, got nothing there"]);
+    assert_fails(&["eval", "mnist:0-9", "--held-out"], &["--held-out", "mnist:0-9, test digits"]);
+    // A network that cannot be made leaves no folder behind.
+    let file = nothing("invalid.toml");
+    let text = include_str!("../../sren-lab/models/mnist-sren.toml");
+    let kernel = text.replacen("kernel = 5", "kernel = 4", 1);
+    let cnn = text.replacen("model = \"sren\"", "model = \"cnn\"", 1);
+    for (text, message) in [(kernel, "an odd kernel size"), (cnn, "the equivariance of model cnn")]
+    {
+        fs::write(&file, text).unwrap();
+        assert_fails(&["train", "--config", file.to_str().unwrap(), "--out", out], &[message]);
+    }
     assert!(!Path::new(out).exists());
 }
 

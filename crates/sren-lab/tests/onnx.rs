@@ -2,7 +2,10 @@
 //! network gives. Weights and running averages are random, so that nothing cancels.
 
 use sren::export::{Layout, Output, Taps};
-use sren::models::{Architecture, BackboneConfig, CanonicalConfig, NetworkConfig};
+use sren::models::{
+    Architecture, BackboneConfig, CanonicalConfig, ConvLayerConfig, HeadConfig, LogPolarConfig,
+    NetworkConfig, OrientationHeadConfig,
+};
 use sren::{Equivariance, Weights};
 use sren_lab::inference::{ExportOptions, Model, OnnxCheck, check_onnx, inference_device};
 use sren_lab::training::Preset;
@@ -74,7 +77,17 @@ fn every_setting_of_a_network_is_exported() {
             change(backbone);
         }
     };
-    let changes: [&dyn Fn(&mut NetworkConfig); 7] = [
+    let log_polar = |config: &mut NetworkConfig, radii: usize| {
+        let layers = [[4, 5, 1], [6, 3, 2], [3, 1, 1]];
+        let layer = |[c, kernel, stride]: [usize; 3]| ConvLayerConfig::new(c, kernel, stride);
+        let layers = layers.map(layer).to_vec();
+        config.head = HeadConfig::Orientation(OrientationHeadConfig::new(12, 8));
+        let branch = LogPolarConfig::new(24, radii, [0.2, 2.0], 5.0, layers, 6, 8);
+        config.log_polar = Some(branch);
+    };
+    let changes: [&dyn Fn(&mut NetworkConfig); 9] = [
+        &|config| log_polar(config, 9),
+        &|config| log_polar(config, 10),
         &|config| config.pose.poses = 3,
         &|config| config.pose.scales = 3,
         &|config| config.active_only = false,

@@ -97,11 +97,11 @@ fn range(text: &str, number: fn(&str) -> Result<f64, String>) -> Result<[f64; 2]
     Ok([number(parts.0)?, number(parts.1)?])
 }
 
-/// The results as a table.
-pub(crate) fn text(report: &EvaluationReport) -> String {
+/// The results on `images` as a table.
+pub(crate) fn text(report: &EvaluationReport, images: &str) -> String {
     match report {
-        EvaluationReport::Digits(evaluation) => table(evaluation),
-        EvaluationReport::Photographs(evaluation) => photograph_table::table(evaluation),
+        EvaluationReport::Digits(evaluation) => table(evaluation, images),
+        EvaluationReport::Photographs(evaluation) => photograph_table::table(evaluation, images),
     }
 }
 
@@ -115,6 +115,10 @@ impl Eval {
             }
             (digits, _) => (self.run.as_path(), digits.as_deref()),
         };
+        if let (Some(name), true) = (digits, self.held_out) {
+            let got = format!("{name}, test digits");
+            return Err(LabError::invalid("eval --held-out", "training images", got).into());
+        }
         let subset = match digits {
             Some(name) => Subset::Digits(test_digits(name)?),
             None if self.held_out => Subset::HeldOut,
@@ -131,8 +135,8 @@ impl Eval {
         let report = with_threads(self.threads.count(), work)??;
         match (self.json, self.held_out) {
             (true, _) => print_json(&report),
-            (false, true) => print(&format!("held-out training images\n{}", text(&report))),
-            (false, false) => print(&text(&report)),
+            (false, true) => print(&text(&report, "held-out training images")),
+            (false, false) => print(&text(&report, "test images")),
         }
     }
 
@@ -190,7 +194,7 @@ pub(crate) fn load(path: &Path) -> Result<(Network, TrainingConfig), LabError> {
 }
 
 /// Accuracies in the order of the paper's Table 1, beside those of the paper.
-pub(crate) fn table(evaluation: &Evaluation) -> String {
+fn table(evaluation: &Evaluation, images: &str) -> String {
     let paper = paper_row(&evaluation.model, evaluation.augment).map(|(_, row)| row);
     let suffix = evaluation.augment.suffix();
     let mut table = TextTable::new(["set", "accuracy", "paper", "images"]);
@@ -209,5 +213,5 @@ pub(crate) fn table(evaluation: &Evaluation) -> String {
         line(name, found, None);
     }
     let parameters = grouped(evaluation.parameters);
-    format!("{}{suffix}: {parameters} parameters\n\n{table}", evaluation.model)
+    format!("{}{suffix}: {parameters} parameters, {images}\n\n{table}", evaluation.model)
 }

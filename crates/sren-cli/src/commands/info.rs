@@ -40,8 +40,10 @@ impl Info {
         let computed = |layer: &LayerGeometry| {
             let [h, w, _] = layer.output;
             let share = shares.iter().find(|(grid, _)| *grid == [h, w]);
-            // A canonicalised branch is a plain CNN.
-            let share = share.filter(|_| !layer.name.starts_with("branch."));
+            // Branches are plain CNNs.
+            let is_plain =
+                layer.name.split('.').any(|part| ["branch", "log_polar"].contains(&part));
+            let share = share.filter(|_| !is_plain);
             layer.multiply_adds as f64 * share.map_or(1.0, |(_, share)| *share)
         };
         if !shares.is_empty() {

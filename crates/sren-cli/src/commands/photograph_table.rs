@@ -7,7 +7,7 @@ const LINE: usize = 120;
 const SHORT: usize = 6;
 
 /// Sets, classes and, below them, one confusion matrix per set.
-pub(crate) fn table(evaluation: &PhotographEvaluation) -> String {
+pub(crate) fn table(evaluation: &PhotographEvaluation, images: &str) -> String {
     let suffix = evaluation.augment.suffix();
     let PhotographEvaluation { model, parameters, data, classes, sets, .. } = evaluation;
     // The upright set first, then the others by name.
@@ -29,7 +29,7 @@ pub(crate) fn table(evaluation: &PhotographEvaluation) -> String {
     }
     let parameters = grouped(*parameters);
     let mut text = format!(
-        "{model}{suffix}: {parameters} parameters, test images of {data}\n\n{overall}\n\n{by_class}"
+        "{model}{suffix}: {parameters} parameters, {images} of {data}\n\n{overall}\n\n{by_class}"
     );
     let longest = classes.iter().map(|class| class.chars().count()).max().unwrap_or(0);
     let width: usize = classes.iter().map(|class| class.chars().count().max(4) + 2).sum();

@@ -89,11 +89,16 @@ impl Table {
     /// Trains, if that is not complete, and evaluates one run; `None` if it was interrupted.
     fn one(&self, name: &str, seed: u64) -> Result<Option<Evaluation>, LabError> {
         let path = self.out.join(format!("{name}-{seed}"));
+        let config = self.config(name, seed)?;
         let (mut run, folder) = if path.join("config.toml").exists() {
-            let (folder, config) = RunFolder::open(&path)?;
-            (Trainer::resume(config, folder.clone())?, folder)
+            let (folder, found) = RunFolder::open(&path)?;
+            if let Some(field) = config.difference(&found)? {
+                let name = path.display().to_string();
+                let expected = format!("a run with the {field} of this command (or another -o)");
+                return Err(LabError::invalid(name, expected, "another"));
+            }
+            (Trainer::resume(found, folder.clone())?, folder)
         } else {
-            let config = self.config(name, seed)?;
             let folder = RunFolder::create(&path, &config)?;
             (Trainer::start(config, folder.clone())?, folder)
         };

@@ -145,7 +145,7 @@ impl Train {
 
     /// Prints the results and writes the run's page.
     fn show(&self, report: &EvaluationReport, folder: &RunFolder) -> Result<(), Failure> {
-        print(&text(report))?;
+        print(&text(report, "test images"))?;
         let evaluation = match report {
             EvaluationReport::Digits(evaluation) => evaluation.clone(),
             EvaluationReport::Photographs(evaluation) => evaluation.into(),

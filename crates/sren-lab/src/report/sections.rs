@@ -14,7 +14,7 @@ use crate::grouped::grouped;
 use crate::paper::paper_row;
 use crate::plot::{LineChart, Series};
 use crate::stability::{angle_chart, scale_chart};
-use crate::training::EpochMetrics;
+use crate::training::{EpochMetrics, kept_epoch};
 
 /// Errors shown per test set.
 const ERRORS: usize = 16;
@@ -63,7 +63,7 @@ fn summary(report: &Report, words: &Words, metrics: &[EpochMetrics]) -> Markup {
         _ => "rotated, scaled and moved as the test images are",
     };
     let sets = [("upright", "upright"), (words.moved.name(), words.how_moved)];
-    let best = metrics.iter().map(|m| m.validation_accuracy).fold(0.0, f64::max);
+    let kept = kept_epoch(metrics, config.validation_images);
     let fact = |value: &str, name: &str| html! { div { b { (value) } span { (name) } } };
     let of = |images: usize| format!(", {} {}s", grouped(images), words.image);
     html! {
@@ -77,8 +77,10 @@ fn summary(report: &Report, words: &Words, metrics: &[EpochMetrics]) -> Markup {
                     (fact(&format!("{:.2} %", found.accuracy), &(name.to_string() + &of(found.n))))
                 }
             }
-            (fact(&format!("{best:.2} %"),
-                &("best validation".to_string() + &of(config.validation_images))))
+            @if let Some(kept) = kept {
+                (fact(&format!("{:.2} %", kept.validation_accuracy),
+                    &format!("validation, epoch {}{}", kept.epoch, of(config.validation_images))))
+            }
             (fact(&grouped(evaluation.parameters), "parameters"))
         }
     }

@@ -15,6 +15,7 @@ use super::image_folder::ImageFolderConfig;
 use super::optimiser::OptimiserKind;
 use super::schedule::Schedule;
 use crate::error::{LabError, Result};
+use crate::inference::inference_device;
 
 /// Classes of MNIST.
 const CLASSES: usize = 10;
@@ -24,6 +25,8 @@ const CHANNELS: usize = 1;
 const TRAINING_SET: usize = 60_000;
 /// Largest shift of training images, in pixels.
 const MAX_SHIFT: u32 = 256;
+/// Largest pose jitter, in radians and in ln scale.
+const MAX_JITTER: f64 = 7.0;
 /// Most bytes of a config.
 const MAX_FILE: u64 = 1 << 22;
 /// Most epochs, and most images per step.
@@ -94,7 +97,8 @@ pub struct TrainingConfig {
     /// The same with its absolute path, for commands in other folders; filled in when a run starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_absolute: Option<Source>,
-    /// The network's name: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos.
+    /// The network's name: small, wide, blocks, resnet18, resnet16, wrn16-8 or photos. Only a name
+    /// where `network` is given.
     pub arch: String,
     /// Its equivariance group: sren, so2, scale or cnn.
     pub model: String,
@@ -158,7 +162,7 @@ impl TrainingConfig {
         let config: Self = toml::from_str(text).map_err(|e| {
             // The message is in the first line; the rest points at the text.
             let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = before.lines().count().max(1);
+            let line = before.matches('\n').count() + 1;
             let got = format!("line {line}: {}", e.message().replace('\n', " "));
             LabError::invalid(name, "a training configuration", got)
         })?;
@@ -178,6 +182,20 @@ impl TrainingConfig {
     /// The config as TOML.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).map_err(|e| LabError::invalid("config", "TOML", e.to_string()))
+    }
+
+    /// The first field in which a run that starts with `self` differs from one with `other`; the
+    /// number of epochs may be another.
+    pub fn difference(&self, other: &Self) -> Result<Option<String>> {
+        let fields = |config: &Self| {
+            let config =
+                Self { epochs: 1, extended_from: 0, data_absolute: None, ..config.clone() };
+            toml::Table::try_from(config)
+                .map_err(|e| LabError::invalid("config", "TOML", e.to_string()))
+        };
+        let (own, other) = (fields(self)?, fields(other)?);
+        let differs = |name: &&String| own.get(*name) != other.get(*name);
+        Ok(own.keys().chain(other.keys()).find(differs).cloned())
     }
 
     /// The network in full.
@@ -253,15 +271,13 @@ impl TrainingConfig {
         if !(self.learning_rate.is_finite() && self.learning_rate > 0.0) {
             return fail("a finite learning rate > 0", self.learning_rate.to_string());
         }
-        if let Schedule::OneCycle { warmup } = self.schedule
-            && !(0.0..1.0).contains(&warmup)
-        {
-            return fail("a warmup in 0..1", warmup.to_string());
-        }
+        self.schedule.check(name)?;
+        self.optimiser.check(name)?;
         if let Some(PoseJitter { angle, ln_scale }) = self.pose_jitter
-            && ![angle, ln_scale].iter().all(|v| v.is_finite() && *v >= 0.0)
+            && !((0.0..=MAX_JITTER).contains(&angle) && (0.0..=MAX_JITTER).contains(&ln_scale))
         {
-            return fail("a pose jitter of 0 or more", format!("{angle} and {ln_scale}"));
+            let expected = format!("a pose jitter of 0 to {MAX_JITTER}");
+            return fail(&expected, format!("{angle} and {ln_scale}"));
         }
         let mut total = TRAINING_SET;
         if let Some(photographs) = &self.image_folder {
@@ -279,6 +295,10 @@ impl TrainingConfig {
             let expected = format!("a network for {classes} classes and {channels} channels");
             return fail(&expected, format!("{} and {}", network.classes, network.image_channels));
         }
+        if network.equivariance != self.model.parse()? {
+            let expected = format!("a network with the equivariance of model {}", self.model);
+            return fail(&expected, network.equivariance.name().to_string());
+        }
         if self.positions > 0 && !network.backbone.has_independent_positions() {
             let expected = "positions drawn (positions) only for a network without stages";
             return fail(expected, format!("{} and a network with stages", self.positions));
@@ -286,7 +306,10 @@ impl TrainingConfig {
         if self.shift > MAX_SHIFT {
             return fail("a shift of at most 256 pixels", self.shift.to_string());
         }
-        match network.geometry([self.canvas(); 2]) {
+        // Counted before it is made: the weights of a new network are drawn when they are first read.
+        let made =
+            network.geometry([self.canvas(); 2]).and_then(|_| network.init(&inference_device()));
+        match made {
             Ok(_) => Ok(()),
             Err(error) => fail("a valid network", error.to_string()),
         }
@@ -332,6 +355,13 @@ mod tests {
                 "small, wide, blocks, resnet18, resnet16, wrn16-8 or photos, got tiny",
             ),
             ("learning_rate = ", "learning_rate = -", "a finite learning rate > 0"),
+            ("weight_decay = ", "weight_decay = nan # ", "a finite weight decay of 0 or more"),
+            ("warmup = ", "warmup = 1", "a warmup in 0..1"),
+            (
+                "[schedule]",
+                "[pose_jitter]\nangle = 1e308\nln_scale = 0\n[schedule]",
+                "a pose jitter of 0 to 7",
+            ),
         ] {
             assert!(good.contains(from), "{from}");
             let error = TrainingConfig::parse("r.toml", &good.replacen(from, to, 1))
@@ -339,5 +369,19 @@ mod tests {
                 .to_string();
             assert!(error.contains(message) && error.lines().count() == 1, "{error}");
         }
+        let error = TrainingConfig::parse("r.toml", "arch = 'small'\n\nfoo = 1\n").unwrap_err();
+        assert!(error.to_string().contains("line 3: unknown field `foo`"), "{error}");
+    }
+
+    #[test]
+    fn a_difference_is_named_but_for_the_epochs() {
+        let config = Preset::Quick.config().unwrap();
+        let longer = TrainingConfig { epochs: 99, extended_from: 2, ..config.clone() };
+        assert_eq!(config.difference(&longer).unwrap(), None);
+        let other = TrainingConfig { seed: 5, ..config.clone() };
+        assert_eq!(config.difference(&other).unwrap().as_deref(), Some("seed"));
+        let jitter = Some(PoseJitter { angle: 0.1, ln_scale: 0.0 });
+        let other = TrainingConfig { pose_jitter: jitter, ..config.clone() };
+        assert_eq!(config.difference(&other).unwrap().as_deref(), Some("pose_jitter"));
     }
 }

@@ -24,6 +24,6 @@ pub use image_folder::{ImageFolderConfig, class_weights};
 pub use optimiser::{Optimiser, OptimiserKind};
 pub use request::TrainingRequest;
 pub(crate) use run_folder::parse_metrics;
-pub use run_folder::{Checkpoint, EpochMetrics, RunFolder};
+pub use run_folder::{Checkpoint, EpochMetrics, RunFolder, kept_epoch};
 pub use schedule::Schedule;
 pub use trainer::{Event, Outcome, Trainer};

@@ -47,6 +47,24 @@ pub enum OptimiserKind {
     },
 }
 
+impl OptimiserKind {
+    /// Returns an error that begins with `name` if its numbers are none of an optimiser.
+    pub(super) fn check(self, name: &str) -> Result<()> {
+        let (momentum, weight_decay) = match self {
+            Self::Adam { weight_decay } | Self::AdamW { weight_decay } => (0.0, weight_decay),
+            Self::Sgd { momentum, weight_decay } => (momentum, weight_decay),
+        };
+        if !(0.0..1.0).contains(&momentum) {
+            return Err(LabError::invalid(name, "a momentum in 0..1", momentum.to_string()));
+        }
+        if !(weight_decay.is_finite() && weight_decay >= 0.0) {
+            let expected = "a finite weight decay of 0 or more";
+            return Err(LabError::invalid(name, expected, weight_decay.to_string()));
+        }
+        Ok(())
+    }
+}
+
 /// An optimiser with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimiser {

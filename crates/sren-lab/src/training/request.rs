@@ -11,7 +11,7 @@ use super::fine_tuning::FineTuning;
 use super::run_folder::RunFolder;
 use super::trainer::Trainer;
 use crate::error::{LabError, Result};
-use crate::inference::Model;
+use crate::inference::{Model, inference_device};
 
 /// A run to start. What is not given is that of the preset.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +63,11 @@ impl TrainingRequest {
         config.split(&loaded.images)?;
         config.check_test_images()?;
         config.network = Some(config.network()?);
+        if let Some(tuning) = &config.fine_tuning {
+            // Weights that do not fit are found before there is a folder.
+            let network = config.network()?.init(&inference_device()).map_err(LabError::from)?;
+            tuning.start(network, &config.classes())?;
+        }
         let path = self.out.clone().unwrap_or_else(|| free_folder(&config));
         let folder = RunFolder::create(&path, &config)?;
         Ok((Trainer::start_on(loaded, config, folder.clone())?, folder))
@@ -109,6 +114,7 @@ impl TrainingRequest {
                 config.positions = 0;
             }
         }
+        config.extended_from = 0;
         config.augment = self.augment.unwrap_or(config.augment);
         config.epochs = self.epochs.unwrap_or(config.epochs);
         config.batch = self.batch.unwrap_or(config.batch);
@@ -137,7 +143,7 @@ impl TrainingRequest {
             (own.size, own.canvas) = (other.size, other.canvas);
         }
         (config.arch, config.model) = (start.arch.clone(), start.model.clone());
-        (config.network, config.extended_from) = (Some(start.network()?), 0);
+        config.network = Some(start.network()?);
         config.positions = start.positions;
         // The bundled model has a name, runs have a folder.
         let from = match path.exists() {
@@ -160,13 +166,18 @@ impl Trainer {
             folder.set_epochs(&mut config, epochs)?;
         }
         config.check_test_images()?;
-        Ok((Self::resume(config, folder.clone())?, folder))
+        let run = Self::resume(config.clone(), folder.clone())?;
+        if epochs.is_some() {
+            folder.save_config(&config)?;
+        }
+        Ok((run, folder))
     }
 }
 
 /// Another dataset than that of the configuration: what depends on it is reset.
 fn take_data(config: &mut TrainingConfig, data: &Source) -> Result<()> {
-    if config.data == *data {
+    if config.source().absolute() == data.absolute() {
+        config.data = data.clone();
         return Ok(());
     }
     config.data_absolute = None;

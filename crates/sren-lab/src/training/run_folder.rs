@@ -24,6 +24,7 @@ use super::optimiser::{Optimiser, OptimiserKind};
 use super::run_lock::{LOCK_FILE, RunLock};
 use crate::artifact::atomic_write;
 use crate::error::{LabError, Result};
+use crate::evaluation::Accuracy;
 
 /// Most bytes of weights: those of the largest network, with its optimiser,
 const MAX_WEIGHTS: u64 = 2 << 30;
@@ -109,24 +110,25 @@ impl RunFolder {
         Ok(())
     }
 
-    fn save_config(&self, config: &TrainingConfig) -> Result<()> {
+    /// Saves the config.
+    pub(super) fn save_config(&self, config: &TrainingConfig) -> Result<()> {
         atomic_write(&self.file("config.toml"), config.to_toml()?.as_bytes())
     }
 
-    /// Makes the run one of `epochs` epochs. Returns an error if more are done.
-    pub fn set_epochs(&self, config: &mut TrainingConfig, epochs: usize) -> Result<()> {
-        let done = self.load_metrics()?.len();
+    /// Makes `config` one of `epochs` epochs. Returns an error if more are done.
+    pub(super) fn set_epochs(&self, config: &mut TrainingConfig, epochs: usize) -> Result<()> {
+        let metrics = self.load_metrics()?;
+        let done = metrics.len();
         if epochs < done {
             let expected = format!("at least the {done} epochs that are done");
             let name = self.path.display().to_string();
             return Err(LabError::invalid(name, expected, epochs.to_string()));
         }
-        if epochs > config.epochs {
+        if epochs > config.epochs || out_of_patience(config, &metrics) {
             config.extended_from = done;
         }
         config.epochs = epochs;
-        config.check(&self.path.display().to_string())?;
-        self.save_config(config)
+        config.check(&self.path.display().to_string())
     }
 
     /// The run in `path`, with its config.
@@ -275,6 +277,30 @@ impl RunFolder {
     }
 }
 
+/// Whether the run ends before its last epoch, because validation has not become better for long.
+pub(super) fn out_of_patience(config: &TrainingConfig, metrics: &[EpochMetrics]) -> bool {
+    let accuracies = metrics.iter().map(|m| m.validation_accuracy);
+    let best = accuracies.enumerate().fold((0, -1.0), |best, (epoch, value)| {
+        if value > best.1 { (epoch + 1, value) } else { best }
+    });
+    let since = best.0.max(config.extended_from);
+    config.patience > 0 && metrics.len() >= since + config.patience
+}
+
+/// The epoch whose weights a run keeps: of those that were, when they ended, as good as the best but
+/// for the standard error of `images` validation images the last, for it has learned longest.
+pub fn kept_epoch(metrics: &[EpochMetrics], images: usize) -> Option<&EpochMetrics> {
+    let (mut best, mut kept) = (-1.0f64, None);
+    for epoch in metrics {
+        let accuracy = Accuracy { accuracy: epoch.validation_accuracy, n: images };
+        if accuracy.accuracy + accuracy.standard_error() >= best {
+            kept = Some(epoch);
+        }
+        best = best.max(epoch.validation_accuracy);
+    }
+    kept
+}
+
 /// The metrics of all epochs, a line each. `name` is used in errors.
 pub(crate) fn parse_metrics(name: &str, text: &str) -> Result<Vec<EpochMetrics>> {
     let lines = text.lines().map(serde_json::from_str);
@@ -321,4 +347,44 @@ fn check_is_file(path: &Path) -> Result<()> {
 fn unreadable(path: &Path, why: impl std::fmt::Display) -> LabError {
     let why = why.to_string().replace('\n', " ");
     LabError::invalid(path.display().to_string(), "a whole file of this run", why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::training::Preset;
+
+    fn metrics(accuracies: &[f64]) -> Vec<EpochMetrics> {
+        let epoch = |(at, accuracy): (usize, &f64)| EpochMetrics {
+            epoch: at + 1,
+            loss: 1.0,
+            accuracy: 50.0,
+            validation_accuracy: *accuracy,
+            learning_rate: 0.1,
+            images_per_second: 1.0,
+        };
+        accuracies.iter().enumerate().map(epoch).collect()
+    }
+
+    #[test]
+    fn the_last_epoch_that_is_as_good_as_the_best_is_kept() {
+        let kept = |accuracies: &[f64]| kept_epoch(&metrics(accuracies), 100).map(|m| m.epoch);
+        assert_eq!(kept(&[]), None);
+        assert_eq!(kept(&[80.0, 90.0, 85.0]), Some(2));
+        // The standard error of 88 % of 100 images is 3.2.
+        assert_eq!(kept(&[80.0, 90.0, 88.0]), Some(3));
+        assert_eq!(kept(&[80.0, 90.0, 88.0, 84.0]), Some(3));
+    }
+
+    #[test]
+    fn patience_ends_a_run_and_begins_again_where_it_is_extended() {
+        let mut config = Preset::Quick.config().unwrap();
+        let metrics = metrics(&[80.0, 90.0, 85.0, 86.0]);
+        assert!(!out_of_patience(&config, &metrics));
+        config.patience = 2;
+        assert!(out_of_patience(&config, &metrics));
+        assert!(!out_of_patience(&config, &metrics[..3]));
+        config.extended_from = 4;
+        assert!(!out_of_patience(&config, &metrics));
+    }
 }

@@ -4,6 +4,8 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{LabError, Result};
+
 /// How the learning rate changes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -31,6 +33,21 @@ const ONE_CYCLE_START: f64 = 1.0 / 25.0;
 const ONE_CYCLE_END: f64 = 1.0 / 250_000.0;
 
 impl Schedule {
+    /// Returns an error that begins with `name` if its numbers are none of a schedule.
+    pub(super) fn check(&self, name: &str) -> Result<()> {
+        match *self {
+            Self::OneCycle { warmup } if !(0.0..1.0).contains(&warmup) => {
+                Err(LabError::invalid(name, "a warmup in 0..1", warmup.to_string()))
+            }
+            Self::Step { every, factor } if every == 0 || !(factor > 0.0 && factor <= 1.0) => {
+                let expected =
+                    "a schedule with every of at least 1 and a factor above 0, at most 1";
+                Err(LabError::invalid(name, expected, format!("{every} and {factor}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The part of the peak learning rate at `step` of `steps`, of which an epoch has `epoch_steps`.
     pub fn at(&self, step: usize, steps: usize, epoch_steps: usize) -> f64 {
         let part = step as f64 / steps.max(1) as f64;

@@ -16,7 +16,7 @@ use super::drawn_positions::with_positions;
 use super::image_folder::class_weights;
 use super::optimiser::Optimiser;
 use super::pose_cache::PoseCache;
-use super::run_folder::{Checkpoint, EpochMetrics, RunFolder};
+use super::run_folder::{Checkpoint, EpochMetrics, RunFolder, kept_epoch, out_of_patience};
 use crate::error::{LabError, Result};
 use crate::evaluation::accuracy;
 
@@ -87,6 +87,10 @@ impl Trainer {
     /// checkpoint starts over.
     pub fn resume(config: TrainingConfig, mut folder: RunFolder) -> Result<Self> {
         folder.lock()?;
+        if config.classes().is_empty() {
+            let name = folder.path().join("config.toml").display().to_string();
+            return Err(LabError::invalid(name, "the names of the classes", "none"));
+        }
         let images = config.load(Split::Train)?;
         folder.check_images(&config, &images)?;
         let kind = config.optimiser;
@@ -179,7 +183,9 @@ impl Trainer {
         let todo = steps * (self.config.epochs - self.metrics.len().min(self.config.epochs));
         let todo = todo.saturating_sub(self.step);
         let mut done = 0;
-        while self.metrics.len() < self.config.epochs && !self.out_of_patience() {
+        while self.metrics.len() < self.config.epochs
+            && !out_of_patience(&self.config, &self.metrics)
+        {
             let epoch = self.metrics.len() + 1;
             let order = self.split.order(self.config.seed, epoch);
             let (epoch_begin, epoch_step) = (Instant::now(), self.step);
@@ -300,7 +306,6 @@ impl Trainer {
         let network = self.network.valid();
         let upright = |_| Ok(Similarity::IDENTITY);
         let validation = accuracy(&network, &self.images, &self.split.validation, upright)?;
-        let best = self.metrics.iter().map(|m| m.validation_accuracy).fold(-1.0, f64::max);
         self.metrics.push(EpochMetrics {
             epoch: self.metrics.len() + 1,
             loss: self.loss / self.step as f64,
@@ -311,8 +316,8 @@ impl Trainer {
         });
         (self.step, self.loss, self.right) = (0, 0.0, 0);
         // The checkpoint last: whatever is interrupted here is repeated from the previous one.
-        // Of those that are as good but for the standard error the last: it has learned longest.
-        if validation.accuracy + validation.standard_error() >= best {
+        let kept = kept_epoch(&self.metrics, validation.n);
+        if kept.is_some_and(|kept| kept.epoch == self.metrics.len()) {
             self.folder.save_model(&Weights::of(&self.network))?;
         }
         self.folder.save_metrics(&self.metrics)?;
@@ -329,14 +334,5 @@ impl Trainer {
             right: self.right,
             threads: rayon::current_num_threads(),
         })
-    }
-
-    fn out_of_patience(&self) -> bool {
-        let accuracies = self.metrics.iter().map(|m| m.validation_accuracy);
-        let best = accuracies.enumerate().fold((0, -1.0), |best, (epoch, value)| {
-            if value > best.1 { (epoch + 1, value) } else { best }
-        });
-        let since = best.0.max(self.config.extended_from);
-        self.config.patience > 0 && self.metrics.len() >= since + self.config.patience
     }
 }

@@ -1,7 +1,5 @@
 //! Heads: from the last feature map to scores `[n, orientations, classes]`, and from these to logits.
 
-use std::f64::consts::TAU;
-
 use burn::nn::Linear;
 use sren_kernels::pool::GATE_EPSILON;
 use sren_math::Grid;
@@ -11,7 +9,7 @@ use super::graph::{Graph, Value};
 use super::pose::Pose;
 use super::simconv::{Features, values};
 use crate::error::Result;
-use crate::models::{AnyHead, Head, MOMENTS, OrientationHead, Pool};
+use crate::models::{AnyHead, Harmonics, Head, MOMENTS, OrientationHead, Pool};
 
 /// A complex number of every position: real and imaginary part.
 type Complex = [Value; 2];
@@ -84,14 +82,10 @@ pub(super) fn scores(
             let pooled = pooled(g, head.pool, features, &sum);
             let field = frames.field(g, &features.grid)?;
             let moments = g.scope("moments", |g| moments(g, head, features, &sum, &field.poses));
-            let hidden = g.scope("hidden", |g| {
-                let rotated = rotated(g, head, &moments, features.channels, orientations);
-                let pooled = apply(g, &head.pooled, &pooled);
-                let axis = g.list(&[1]);
-                let pooled = g.op("Unsqueeze", &[&pooled, &axis], &[]);
-                let sum = g.add(&rotated, &pooled);
-                g.unary("Relu", &sum)
-            });
+            let orders = head.orders();
+            let harmonics = Harmonics { orders: &orders, orientations: head.orientations };
+            let layers = [&head.pooled, &head.moments];
+            let hidden = hidden(g, (harmonics, orientations), layers, [&pooled, &moments]);
             let linear = &head.linear;
             (g.scope("linear", |g| apply(g, linear, &hidden)), orientations, linear)
         }
@@ -102,8 +96,26 @@ pub(super) fn scores(
     Ok(Scores { values, orientations, classes, prior })
 }
 
+/// The hidden layer of the first few orientations, `[n, orientations, hidden]`, from pooled features
+/// `[n, width]` and rotated moments `[n, 2 moments, c]`.
+pub(super) fn hidden(
+    g: &mut Graph,
+    harmonics: (Harmonics, usize),
+    [of_pooled, of_moments]: [&Linear; 2],
+    [pooled, moments]: [&Value; 2],
+) -> Value {
+    g.scope("hidden", |g| {
+        let rotated = rotated(g, harmonics, of_moments, moments);
+        let pooled = apply(g, of_pooled, pooled);
+        let axis = g.list(&[1]);
+        let pooled = g.op("Unsqueeze", &[&pooled, &axis], &[]);
+        let sum = g.add(&rotated, &pooled);
+        g.unary("Relu", &sum)
+    })
+}
+
 /// A linear layer on the last axis.
-fn apply(g: &mut Graph, layer: &Linear, x: &Value) -> Value {
+pub(super) fn apply(g: &mut Graph, layer: &Linear, x: &Value) -> Value {
     let [c_in, c_out] = layer.weight.dims();
     let weight = g.floats("weight", &[c_in, c_out], &values(&layer.weight));
     match &layer.bias {
@@ -271,14 +283,14 @@ fn mean_power(g: &mut Graph, directions: &[(Complex, Option<Value>)], k: i32) ->
 /// `cos a (W_x z_x + W_y z_y) + sin a (W_y z_x - W_x z_y)`.
 fn rotated(
     g: &mut Graph,
-    head: &OrientationHead,
+    (harmonics, rows): (Harmonics, usize),
+    layer: &Linear,
     moments: &Value,
-    channels: usize,
-    orientations: usize,
 ) -> Value {
-    let (count, [_, hidden]) = (head.moment_count, head.moments.weight.dims());
+    let (count, [inputs, hidden]) = (harmonics.orders.len(), layer.weight.dims());
+    let channels = inputs / (2 * count);
     // [moments, 2, c, hidden] -> [moments, 2 c, 2 hidden]: [[W_x, W_y], [W_y, -W_x]]
-    let own = values(&head.moments.weight);
+    let own = values(&layer.weight);
     let mut weight = vec![0.0; 4 * count * channels * hidden];
     for (at, value) in own.into_iter().enumerate() {
         let (channel, column) = (at / hidden % channels, at % hidden);
@@ -295,15 +307,8 @@ fn rotated(
     let parts = g.matmul(&parts, &weight);
     let parts = g.transpose(&parts, &[1, 0, 2]);
     let parts = g.reshape(&parts, &[0, 2 * m, h]);
-    let circle = (0..orientations).flat_map(|step| {
-        let angle = TAU * step as f64 / head.orientations as f64;
-        MOMENTS[..count].iter().flat_map(move |[m, k]| {
-            let (sin, cos) = (f64::from(m + k) * angle).sin_cos();
-            [cos as f32, sin as f32]
-        })
-    });
-    let circle: Vec<f32> = circle.collect();
-    let circle = g.floats("circle", &[orientations, 2 * count], &circle);
+    let circle = harmonics.circle(rows);
+    let circle = g.floats("circle", &[rows, 2 * count], &circle);
     // [orientations, 2 moments] x [n, 2 moments, hidden]
     g.matmul(&circle, &parts)
 }

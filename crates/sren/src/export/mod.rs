@@ -12,7 +12,7 @@
 //! | pose estimator (4.1) | `pose`, `frames` |
 //! | similarity convolution, batch norm (4.2, 4.3) | `simconv`, `convolution` |
 //! | residual backbone (5) | `residual` |
-//! | patch encoder, heads, canonicalised branch | `patches`, `heads`, `canonical` |
+//! | patch encoder, heads, branches | `patches`, `heads`, `log_polar`, `canonical` |
 //! | letterbox, padding, mask | `preprocessing` |
 //! | the file | `graph`, `protobuf` |
 
@@ -21,6 +21,7 @@ mod convolution;
 mod frames;
 mod graph;
 mod heads;
+mod log_polar;
 mod network;
 mod patches;
 mod pose;

@@ -10,7 +10,7 @@ use super::graph::{Graph, Value};
 use super::heads::{Scores, scores};
 use super::protobuf::Dimension;
 use super::simconv::Features;
-use super::{Layout, OnnxOptions, Output, patches, residual};
+use super::{Layout, OnnxOptions, Output, log_polar, patches, residual};
 use crate::error::{Error, Result};
 use crate::models::{AnyBackbone, Backbone, Classifier, Network};
 
@@ -128,7 +128,12 @@ fn classify(
         }
         AnyBackbone::Patches(encoder) => patches::backbone(g, encoder, images, &mut frames)?,
     };
-    let scores = g.scope("head", |g| scores(g, &classifier.head, &features, &mut frames))?;
+    let mut scores = g.scope("head", |g| scores(g, &classifier.head, &features, &mut frames))?;
+    if let Some(branch) = &classifier.log_polar {
+        let group = classifier.equivariance;
+        let whole = g.scope("log_polar", |g| log_polar::scores(g, branch, images, group))?;
+        scores.values = g.add(&scores.values, &whole);
+    }
     let poses = frames.field(g, &grids[0])?.estimate.clone();
     Ok(Found { scores, features, poses, finest: grids[0] })
 }

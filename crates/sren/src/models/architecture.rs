@@ -4,9 +4,10 @@ use burn::config::Config;
 
 use super::backbone::BackboneConfig;
 use super::canonical::CanonicalConfig;
+use super::conv_layer::ConvLayerConfig;
 use super::heads::{HeadConfig, OrientationHeadConfig, Pool, PooledHeadConfig};
 use super::network::NetworkConfig;
-use super::patch_encoder::{PatchEncoderConfig, PatchLayerConfig};
+use super::patch_encoder::PatchEncoderConfig;
 use super::residual::{SimResNetConfig, StageConfig};
 use crate::error::{Error, Result};
 use crate::pose::{Equivariance, PoseEstimatorConfig};
@@ -151,7 +152,7 @@ fn residual([channels, kernel, stride]: [usize; 3], stages: &[[usize; 3]]) -> Si
 /// Patches of 21 taps per side around every fourth pixel, halved by each of three layers.
 fn patches([first, second, third, channels]: [usize; 4]) -> BackboneConfig {
     let layers = [[first, 5], [second, 3], [third, 3]];
-    let layer = |[channels, kernel]: [usize; 2]| PatchLayerConfig::new(channels, kernel, 2);
+    let layer = |[channels, kernel]: [usize; 2]| ConvLayerConfig::new(channels, kernel, 2);
     let layers = layers.map(layer).to_vec();
     BackboneConfig::Patches(PatchEncoderConfig::new(21, 4, 1.0 / 0.15, layers, channels))
 }

@@ -6,6 +6,7 @@ use sren_math::Grid;
 
 use super::backbone::{AnyBackbone, Backbone};
 use super::heads::{AnyHead, Head, marginalise};
+use super::log_polar::LogPolar;
 use crate::error::{Error, Result};
 use crate::layers::FeatureMap;
 use crate::pose::{Equivariance, Frames, PoseEstimator, PoseField};
@@ -18,6 +19,8 @@ pub struct Classifier {
     pub backbone: AnyBackbone,
     /// From features to scores.
     pub head: AnyHead,
+    /// Scores of the whole object, added to those of the head.
+    pub log_polar: Option<LogPolar>,
     #[module(skip)]
     pub(crate) poses: PoseEstimator,
     #[module(skip)]
@@ -39,7 +42,8 @@ impl Classifier {
 
     /// The classifier with a backbone that does not learn.
     pub fn with_frozen_backbone(self) -> Self {
-        Self { backbone: self.backbone.no_grad(), ..self }
+        let log_polar = self.log_polar.map(LogPolar::with_frozen_backbone);
+        Self { backbone: self.backbone.no_grad(), log_polar, ..self }
     }
 
     /// The local frames of images `[n, h, w, c]`.
@@ -89,7 +93,15 @@ impl Classifier {
 
     /// Images `[n, h, w, c]` -> scores `[n, orientations, classes]`; see [`Head::forward`].
     pub fn scores_in(&self, images: Tensor<4>, frames: &Frames) -> Result<Tensor<3>> {
-        self.head.forward(&self.backbone.forward(images, frames)?, frames)
+        let branch = match &self.log_polar {
+            Some(branch) => Some(branch.forward(&images, frames.equivariance())?),
+            None => None,
+        };
+        let scores = self.head.forward(&self.backbone.forward(images, frames)?, frames)?;
+        Ok(match branch {
+            Some(branch) => scores + branch,
+            None => scores,
+        })
     }
 
     /// Images `[n, h, w, c]` -> logits `[n, classes]`.

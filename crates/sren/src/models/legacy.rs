@@ -4,9 +4,10 @@ use serde::Deserialize;
 
 use super::backbone::BackboneConfig;
 use super::canonical::CanonicalConfig;
+use super::conv_layer::ConvLayerConfig;
 use super::heads::{HeadConfig, OrientationHeadConfig, Pool, PooledHeadConfig};
 use super::network::NetworkConfig;
-use super::patch_encoder::{PatchEncoderConfig, PatchLayerConfig};
+use super::patch_encoder::PatchEncoderConfig;
 use super::residual::{SimResNetConfig, StageConfig};
 use crate::error::{Error, Result};
 use crate::pose::{Equivariance, PoseEstimatorConfig};
@@ -20,7 +21,7 @@ pub(super) struct FlatConfig {
     stem_channels: usize,
     stem_kernel: usize,
     stem_stride: usize,
-    stem_window: Vec<PatchLayerConfig>,
+    stem_window: Vec<ConvLayerConfig>,
     stem_kappa: f64,
     kappa: f64,
     relative_pose: bool,

@@ -1,7 +1,8 @@
 //! The training loss of a network.
 //!
 //! It is the cross entropy of the class, marginalised over orientations; with an orientation head,
-//! that of the orientation, given the class; and with a canonicalised branch, that of the branch.
+//! that of the orientation, given the class; and with a canonicalised branch, that of the branch. The
+//! scores of a log-polar branch count with those of the head.
 
 use std::f64::consts::TAU;
 
@@ -63,13 +64,24 @@ impl Network {
             Self::Single(_) => None,
             Self::Canonicalised(pair) => Some((pair, pair.branch.forward(images.clone())?)),
         };
+        let whole = match &classifier.log_polar {
+            Some(branch) => Some(branch.forward_training(&images, frames.equivariance())?),
+            None => None,
+        };
         let features = classifier.backbone.forward(images, frames)?;
         let scores = classifier.head.forward(&features, frames)?;
-        let orientation = match &classifier.head {
+        let mut orientation = match &classifier.head {
             AnyHead::Pooled(_) => None,
             head @ AnyHead::Orientation(_) => {
                 Some(orientation_scores(head, features, &scores, frames, &transforms)?)
             }
+        };
+        let scores = match whole {
+            Some(whole) => {
+                orientation = orientation.map(|(own, weight)| (own + whole.clone(), weight));
+                scores + whole
+            }
+            None => scores,
         };
         let mut logits = marginalise(scores, 0.0);
         check_weights(class_weights.as_deref(), logits.dims()[1])?;
@@ -135,7 +147,7 @@ fn orientation_loss(
 }
 
 /// The probability that each of `count` rotations makes an image upright that is rotated by `angle`:
-/// half for the nearest, the rest for its neighbours, for handwriting is not exactly upright.
+/// a triangle of two steps to either side, for handwriting is not exactly upright.
 fn upright_probabilities(angle: f64, count: usize) -> impl Iterator<Item = f32> {
     let steps = -angle / TAU * count as f64;
     let count = count as f64;

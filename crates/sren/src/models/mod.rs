@@ -3,21 +3,24 @@
 //! ```text
 //! images, frames -> Backbone -> FeatureMap -> Head -> scores per orientation -> logits
 //! ```
-//! A [`Classifier`] has one backbone and one head; [`Canonicalised`] wraps it with a plain branch that
+//! A [`Classifier`] has one backbone and one head, and may have a [`LogPolar`] branch, whose scores
+//! are added to those of the head; [`Canonicalised`] wraps it with a plain branch that
 //! sees the image rotated upright. [`NetworkConfig`] describes either and builds a [`Network`].
 //!
 //! | from the paper | ours |
 //! |---|---|
 //! | [`SimBlock`], [`SimResNet`] | [`PatchEncoder`], relative-pose kernels |
-//! | [`PooledHead`] | [`OrientationHead`], [`Canonicalised`] |
+//! | [`PooledHead`] | [`OrientationHead`], [`LogPolar`], [`Canonicalised`] |
 
 mod architecture;
 mod backbone;
 mod canonical;
 mod classifier;
+mod conv_layer;
 mod geometry;
 mod heads;
 mod legacy;
+mod log_polar;
 mod loss;
 mod network;
 mod patch_encoder;
@@ -28,16 +31,19 @@ pub use backbone::{AnyBackbone, Backbone, BackboneConfig};
 pub(crate) use canonical::UNLIKELY;
 pub use canonical::{CanonicalConfig, Canonicalised};
 pub use classifier::Classifier;
+pub use conv_layer::{ConvLayer, ConvLayerConfig};
 pub use geometry::{Geometry, LayerGeometry, parameter_count};
 pub use heads::{
     AnyHead, Head, HeadConfig, OrientationHead, OrientationHeadConfig, Pool, PooledHead,
     PooledHeadConfig, marginalise, orientation_posterior,
 };
-pub(crate) use heads::{MOMENTS, orientation_prior};
+pub(crate) use heads::{Harmonics, MOMENTS, orientation_prior};
 pub use legacy::current_name;
+pub(crate) use log_polar::CircularGrids;
+pub use log_polar::{LogPolar, LogPolarConfig};
 pub use loss::{TrainingBatch, TrainingLoss};
 pub use network::{Network, NetworkConfig};
-pub use patch_encoder::{PatchEncoder, PatchEncoderConfig, PatchLayer, PatchLayerConfig};
+pub use patch_encoder::{PatchEncoder, PatchEncoderConfig};
 pub use residual::{Shortcut, SimBlock, SimBlockConfig, SimResNet, SimResNetConfig, StageConfig};
 
 use burn::nn::{Dropout, DropoutConfig};

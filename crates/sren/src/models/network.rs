@@ -13,6 +13,7 @@ use super::classifier::Classifier;
 use super::geometry::{Geometry, check_pose, within};
 use super::heads::{HeadConfig, Pool, PooledHeadConfig};
 use super::legacy::FlatConfig;
+use super::log_polar::LogPolarConfig;
 use crate::error::{Error, Result};
 use crate::layers::FeatureMap;
 use crate::pose::{Equivariance, Frames, PoseEstimatorConfig, PoseField};
@@ -52,6 +53,9 @@ pub struct NetworkConfig {
     /// A plain branch that sees the image rotated upright.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canonical: Option<CanonicalConfig>,
+    /// A branch that sees the whole object in log-polar coordinates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_polar: Option<LogPolarConfig>,
     /// The pose estimator.
     pub pose: PoseEstimatorConfig,
 }
@@ -110,6 +114,7 @@ impl NetworkConfig {
             backbone,
             head,
             canonical: None,
+            log_polar: None,
             pose: PoseEstimatorConfig::new(),
         }
     }
@@ -127,6 +132,11 @@ impl NetworkConfig {
     /// Sets the branch that sees the image rotated upright.
     pub fn with_canonical(self, canonical: Option<CanonicalConfig>) -> Self {
         Self { canonical, ..self }
+    }
+
+    /// Sets the branch that sees the whole object in log-polar coordinates.
+    pub fn with_log_polar(self, log_polar: Option<LogPolarConfig>) -> Self {
+        Self { log_polar, ..self }
     }
 
     /// Sets the pose estimator.
@@ -149,6 +159,10 @@ impl NetworkConfig {
         let mut geometry = Geometry::new(Grid::pixels(height, width), self.image_channels);
         self.backbone.trace(&mut geometry)?;
         self.head.trace(self.classes, self.equivariance, &mut geometry)?;
+        if let Some(branch) = &self.log_polar {
+            let ends = [self.orientations()?, self.classes];
+            branch.trace(ends, self.equivariance, &mut geometry, self.image_channels)?;
+        }
         let Some(branch) = self.branch()? else { return Ok(geometry) };
         let mut both = geometry.branch();
         both.append("classifier.", geometry)?;
@@ -172,7 +186,15 @@ impl NetworkConfig {
         if self.classes < 2 {
             return Err(Error::shape(OPERATION, "at least 2 classes", self.classes.to_string()));
         }
+        let log_polar = match &self.log_polar {
+            Some(branch) => {
+                let sizes = [self.image_channels, self.orientations()?, self.classes];
+                Some(branch.init(sizes, device)?)
+            }
+            None => None,
+        };
         Ok(Classifier {
+            log_polar,
             backbone: self.backbone.init(self.image_channels, device)?,
             head: self.head.init(self.backbone.channels(), self.classes, device)?,
             poses: self.pose.init()?,
@@ -180,6 +202,17 @@ impl NetworkConfig {
             active_only: self.active_only,
             image_channels: self.image_channels,
         })
+    }
+
+    /// The orientations of the head, which a log-polar branch scores too.
+    fn orientations(&self) -> Result<usize> {
+        match &self.head {
+            HeadConfig::Orientation(head) => Ok(head.orientations),
+            HeadConfig::Pooled(_) => {
+                let expected = "an orientation head for a log-polar branch";
+                Err(Error::shape(OPERATION, expected, "a pooled head"))
+            }
+        }
     }
 
     /// The plain branch: the layers of the backbone, an ordinary pool, a linear head.
@@ -197,6 +230,7 @@ impl NetworkConfig {
             backbone: BackboneConfig::Residual(backbone),
             head: HeadConfig::Pooled(head),
             canonical: None,
+            log_polar: None,
             ..self.clone()
         }))
     }

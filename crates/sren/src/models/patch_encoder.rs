@@ -14,6 +14,7 @@ use sren_kernels::patches;
 use sren_math::Grid;
 
 use super::backbone::Backbone;
+use super::conv_layer::{ConvLayer, ConvLayerConfig};
 use super::geometry::{ConvShape, Geometry, check_length, within};
 use crate::error::{Error, Result};
 use crate::layers::{
@@ -23,18 +24,6 @@ use crate::pose::{Frames, TapLayout};
 
 /// Most layers.
 const MAX_LAYERS: usize = 1000;
-
-/// Configuration of a [`PatchLayer`].
-#[derive(Config, Debug)]
-#[non_exhaustive]
-pub struct PatchLayerConfig {
-    /// Channels of its output.
-    pub channels: usize,
-    /// Taps along one side of its kernel, odd.
-    pub kernel: usize,
-    /// Its stride.
-    pub stride: usize,
-}
 
 /// Configuration of a [`PatchEncoder`].
 #[derive(Config, Debug)]
@@ -47,18 +36,9 @@ pub struct PatchEncoderConfig {
     /// The scale Lambda_0, in pixels, of a pose whose taps lie one pixel apart.
     pub reference_scale: f64,
     /// Layers on the patch, first to last.
-    pub layers: Vec<PatchLayerConfig>,
+    pub layers: Vec<ConvLayerConfig>,
     /// Channels of the output.
     pub channels: usize,
-}
-
-/// A layer on the patch: plain convolution, batch norm, ReLU.
-#[derive(Module, Debug)]
-pub struct PatchLayer {
-    /// The convolution.
-    pub conv: SimConv2d,
-    /// Its batch norm, with ReLU.
-    pub norm: MaskedBatchNorm,
 }
 
 /// A plain convolutional network on the patch around each position, sampled in its frame. Made by
@@ -66,7 +46,7 @@ pub struct PatchLayer {
 #[derive(Module, Debug)]
 pub struct PatchEncoder {
     /// The layers on the patch.
-    pub layers: Vec<PatchLayer>,
+    pub layers: Vec<ConvLayer>,
     /// From what the layers leave of the patch to one vector.
     pub projection: SimConv2d,
     /// Its batch norm, with ReLU, over the active positions.
@@ -74,16 +54,6 @@ pub struct PatchEncoder {
     pub(crate) side: usize,
     pub(crate) stride: usize,
     pub(crate) reference_scale: f64,
-}
-
-impl PatchLayerConfig {
-    fn init(&self, channels: usize, device: &Device) -> Result<PatchLayer> {
-        let conv = SimConv2dConfig::new([channels, self.channels], self.kernel)
-            .with_stride(self.stride)
-            .with_bias(false);
-        let norm = MaskedBatchNormConfig::new(self.channels).with_relu(true);
-        Ok(PatchLayer { conv: conv.init(device)?, norm: norm.init(device)? })
-    }
 }
 
 impl PatchEncoderConfig {
@@ -233,7 +203,7 @@ impl Patches {
         Ok(Self { values: conv.convolve(self.values, &taps)?, grid })
     }
 
-    fn apply(self, layer: &PatchLayer) -> Result<Self> {
+    fn apply(self, layer: &ConvLayer) -> Result<Self> {
         let Self { values, grid } = self.convolve(&layer.conv)?;
         Ok(Self { values: layer.norm.forward(values, &Mask::default())?, grid })
     }

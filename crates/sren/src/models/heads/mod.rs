@@ -1,8 +1,10 @@
 //! Heads: from a feature map to a score for each class and orientation.
 
+mod harmonics;
 mod orientation;
 mod pooled;
 
+pub(crate) use harmonics::{HarmonicLayers, Harmonics};
 pub(crate) use orientation::{MOMENTS, orientation_prior};
 pub use orientation::{OrientationHead, OrientationHeadConfig, marginalise, orientation_posterior};
 pub use pooled::{Pool, PooledHead, PooledHeadConfig};

@@ -13,17 +13,16 @@
 //! images is known, which tells the network their row. A prior for upright trades some invariance
 //! for what is known of images that are seldom rotated.
 
-use std::f32::consts::TAU;
-
 use burn::config::Config;
 use burn::module::Module;
 use burn::nn::{Dropout, Linear, LinearConfig};
-use burn::tensor::activation::{relu, softmax};
+use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor, TensorData};
 use num_complex::Complex32;
 use sren_kernels::PoseField;
 
 use super::Head;
+use super::harmonics::{HarmonicLayers, Harmonics};
 use super::pooled::Pool;
 use crate::error::{Error, Result};
 use crate::layers::FeatureMap;
@@ -159,16 +158,18 @@ impl OrientationHeadConfig {
 
 impl Head for OrientationHead {
     fn forward(&self, features: &FeatureMap, frames: &Frames) -> Result<Tensor<3>> {
-        // [n, h, w, c] -> [n, width], [n, 2 moments, c] -> [n, orientations, hidden]
+        // [n, h, w, c] -> [n, width], [n, 2 moments, c]
         let pooled = self.pool.forward(features, frames)?;
         let moments =
             self.feature_moments(features.values.clone(), &*frames.field(&features.grid)?);
-        let hidden = self.hidden(pooled, moments, frames.equivariance());
-        let hidden = match &self.dropout {
-            Some(dropout) => dropout.forward(hidden),
-            None => hidden,
+        let harmonics = Harmonics { orders: &self.orders(), orientations: self.orientations };
+        let layers = HarmonicLayers {
+            pooled: &self.pooled,
+            moments: &self.moments,
+            dropout: self.dropout.as_ref(),
+            linear: &self.linear,
         };
-        Ok(self.linear.forward(hidden))
+        Ok(layers.scores(harmonics, pooled, moments, frames.equivariance()))
     }
 
     fn upright_prior(&self) -> f64 {
@@ -177,32 +178,9 @@ impl Head for OrientationHead {
 }
 
 impl OrientationHead {
-    /// Pooled features `[n, width]` and moments `[n, 2 moments, c]` -> `[n, orientations, hidden]`.
-    ///
-    /// With `W_x`, `W_y` for the parts of a pair z, rotated by a, the layer gives
-    /// `cos a (W_x z_x + W_y z_y) + sin a (W_y z_x - W_x z_y)`: two products per pair, not one per
-    /// orientation.
-    fn hidden(&self, pooled: Tensor<2>, moments: Tensor<3>, group: Equivariance) -> Tensor<3> {
-        let ([n, _, c], count) = (moments.dims(), self.moment_count);
-        let [_, hidden] = self.moments.weight.dims();
-        let rows = if group.includes_rotation() { self.orientations } else { 1 };
-        // [n, 2 moments, c] -> [moments, n, 2, c], as it is and rotated by a right angle
-        let upright = moments.reshape([n, count, 2, c]).swap_dims(0, 1);
-        let aside = Tensor::cat(
-            vec![upright.clone().narrow(2, 1, 1).neg(), upright.clone().narrow(2, 0, 1)],
-            2,
-        );
-        let both = [upright, aside].map(|moments| moments.reshape([count, n, 2 * c]));
-        let weight = self.moments.weight.val().reshape([count, 2 * c, hidden]);
-        // [moments, 2 n, 2 c] x [moments, 2 c, hidden] -> [n, 2 moments, hidden]
-        let parts = Tensor::cat(both.to_vec(), 1).matmul(weight);
-        let parts = parts.reshape([count, 2, n, hidden]).permute([2, 0, 1, 3]);
-        let parts = parts.reshape([n, 2 * count, hidden]);
-        // [n, orientations, 2 moments] x [n, 2 moments, hidden]
-        let circle = self.circle(rows, &parts.device()).expand([n, rows, 2 * count]);
-        let rotated = circle.matmul(parts);
-        let pooled = self.pooled.forward(pooled).unsqueeze_dim::<3>(1);
-        relu(rotated + pooled)
+    /// How many times as fast as the image each moment rotates.
+    pub(crate) fn orders(&self) -> Vec<i32> {
+        MOMENTS[..self.moment_count].iter().map(|[m, k]| m + k).collect()
     }
 
     /// The moments of gated features `[n, h, w, c]` with the poses of `field`: `[n, 2 moments, c]`,
@@ -224,19 +202,6 @@ impl OrientationHead {
         let weights = Tensor::<3>::from_data(weights, &features.device());
         // [n, 2 moments, h w] x [n, h w, c]
         weights.matmul(features.reshape([n, area, c]))
-    }
-
-    /// Cosine and sine by which each of the first `count` orientations rotates each moment:
-    /// `[1, count, 2 moments]`.
-    fn circle(&self, count: usize, device: &Device) -> Tensor<3> {
-        let rotation = |step: usize| {
-            let angle = TAU * step as f32 / self.orientations as f32;
-            let moments = MOMENTS[..self.moment_count].iter();
-            moments.map(move |[m, k]| ((m + k) as f32 * angle).sin_cos())
-        };
-        let values = (0..count).flat_map(rotation).flat_map(|(sin, cos)| [cos, sin]);
-        let shape = [1, count, 2 * self.moment_count];
-        Tensor::from_data(TensorData::new(values.collect::<Vec<f32>>(), shape), device)
     }
 }
 

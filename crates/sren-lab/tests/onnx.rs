@@ -101,9 +101,13 @@ fn every_setting_of_a_network_is_exported() {
         },
         &|config| config.canonical = Some(CanonicalConfig::new(3, 0.5)),
     ];
-    for change in changes {
+    for (at, change) in changes.into_iter().enumerate() {
+        // The first two with colours as well.
+        let channels: &[usize] = if at < 2 { &[1, 3] } else { &[1] };
         for group in Equivariance::ALL {
-            checked(&model(Architecture::Blocks, group, 1, change), &of_size(24));
+            for channels in channels {
+                checked(&model(Architecture::Blocks, group, *channels, change), &of_size(24));
+            }
         }
     }
     // Odd sizes, whose grids lie on pixels and between them.

@@ -78,6 +78,21 @@ fn the_place_and_the_size_of_the_object_do_not_matter() {
 }
 
 #[test]
+fn the_shape_of_the_image_does_not_matter() {
+    let device = Device::flex();
+    device.seed(5);
+    let net = config(branch()).init(&device).unwrap();
+    let x = image([31.5, 31.5], 1.5, &device);
+    let own = branch_scores(&net, &x);
+    // Cut where it is black.
+    for (axis, other) in [(1, x.clone().narrow(1, 11, 44)), (2, x.narrow(2, 11, 44))] {
+        let change = (branch_scores(&net, &other) - own.clone()).abs().max().into_scalar::<f32>();
+        let spread = (own.clone().max() - own.clone().min()).into_scalar::<f32>();
+        assert!(change < 1e-2 * spread, "{axis}: {change} {spread}");
+    }
+}
+
+#[test]
 fn its_layers_are_counted_and_named_as_their_weights() {
     for group in Equivariance::ALL {
         let config = config(branch()).with_equivariance(group);
@@ -160,6 +175,10 @@ fn wrong_settings_are_errors_before_anything_is_allocated() {
         ("jitter", with(&|branch| branch.jitter = -0.1)),
         ("dropout", with(&|branch| branch.dropout = 1.0)),
         ("layers", layers(&[])),
+        ("values of a layer", {
+            let wide = vec![ConvLayerConfig::new(1, 1, 1)];
+            LogPolarConfig::new(1008, 2, [0.1, 2.0], 7.0, wide, 504, 65_000)
+        }),
         ("strides", layers(&[[4, 3, 0]])),
         ("strides", layers(&[[4, 3, 4]])),
         ("kernel", layers(&[[4, 3, 2], [4, 61, 1]])),

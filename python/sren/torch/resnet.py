@@ -137,8 +137,9 @@ class SimResNet(nn.Module):
     def __init__(self, config: dict[str, Any], backend: str = "auto") -> None:
         super().__init__()
         backbone, head = dict(config["backbone"]), dict(config["head"])
-        if backbone.pop("kind") != "residual" or config.get("canonical"):
-            expected = "a residual network without a canonicalised branch"
+        branched = config.get("canonical") or config.get("log_polar")
+        if backbone.pop("kind") != "residual" or branched:
+            expected = "a residual network without a branch"
             raise ValueError(f"SimResNet: expected {expected}, got another one")
         self.config = config
         self.classes: int = config["classes"]

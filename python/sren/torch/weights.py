@@ -63,7 +63,7 @@ def load(run: str | os.PathLike[str], backend: str = "auto") -> SimResNet:
     """The network of a run with its weights, in evaluation mode.
 
     It sees images as :meth:`sren.Model.preprocess` gives them. Only residual networks without a
-    canonicalised branch: resnet18, resnet16, wrn16-8, blocks.
+    branch: resnet18, resnet16, wrn16-8, blocks.
     """
     config, weights = _native.open_run(run)
     return from_weights(SimResNet(json.loads(config), backend), weights).eval()

@@ -75,15 +75,12 @@ pub(super) fn scores(
             (g.scope("linear", |g| apply(g, linear, &pooled)), 1, linear)
         }
         AnyHead::Orientation(head) => {
-            let orientations = match frames.group().includes_rotation() {
-                true => head.orientations,
-                false => 1,
-            };
             let pooled = pooled(g, head.pool, features, &sum);
             let field = frames.field(g, &features.grid)?;
             let moments = g.scope("moments", |g| moments(g, head, features, &sum, &field.poses));
             let orders = head.orders();
             let harmonics = Harmonics { orders: &orders, orientations: head.orientations };
+            let orientations = harmonics.rows(frames.group());
             let layers = [&head.pooled, &head.moments];
             let hidden = hidden(g, (harmonics, orientations), layers, [&pooled, &moments]);
             let linear = &head.linear;

@@ -14,8 +14,9 @@ use burn::module::Module;
 use burn::tensor::activation::{log_softmax, softmax};
 use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
-use sren_math::{About, Image, Interpolation, Similarity, border_mean, warp};
+use sren_math::{About, Image, Interpolation, Similarity, warp};
 
+use super::border::border_colour;
 use super::classifier::Classifier;
 use super::heads::{Head, marginalise, orientation_posterior};
 use crate::error::{Error, Result};
@@ -207,12 +208,7 @@ fn rotated(image: Image, angle: f64) -> Result<Vec<f32>> {
         return Ok(image.data().to_vec());
     }
     let (h, w, c) = (image.height(), image.width(), image.channels());
-    let border: Vec<f32> = (0..c)
-        .map(|channel| {
-            let plane: Vec<f32> = image.data().iter().skip(channel).step_by(c).copied().collect();
-            border_mean(&plane, h, w) as f32
-        })
-        .collect();
+    let border = border_colour(image.data(), [h, w, c]);
     let level = |data: &[f32], sign: f32| -> Vec<f32> {
         data.iter().zip(border.iter().cycle()).map(|(value, mean)| value + sign * mean).collect()
     };

@@ -125,7 +125,7 @@ impl Geometry {
         let grid = self.grid.cell_centred(stride)?;
         let positions = grid.height.saturating_mul(grid.width);
         let read = positions.saturating_mul(side * side * self.channels);
-        within("values of a layer", read, 1, MAX_FEATURES)?;
+        check_features(read)?;
         let mut patch = Self::new(Grid::pixels(side, side), self.channels);
         inside(&mut patch)?;
         for LayerGeometry { name, output: [h, w, c], parameters, multiply_adds } in patch.layers {
@@ -145,7 +145,7 @@ impl Geometry {
         multiply_adds: usize,
     ) -> Result<()> {
         let values = output.iter().fold(1usize, |product, size| product.saturating_mul(*size));
-        within("values of a layer", values, 1, MAX_FEATURES)?;
+        check_features(values)?;
         self.layers.push(LayerGeometry { name, output, parameters, multiply_adds });
         within("parameters", self.parameters(), 0, MAX_PARAMETERS)
     }
@@ -165,6 +165,11 @@ pub(super) fn within(name: &str, value: usize, low: usize, high: usize) -> Resul
         return Ok(());
     }
     Err(Error::shape(OPERATION, format!("{low} to {high} {name}"), value.to_string()))
+}
+
+/// Returns an error if a layer has more values of an image than are meant.
+pub(super) fn check_features(values: usize) -> Result<()> {
+    within("values of a layer", values, 1, MAX_FEATURES)
 }
 
 /// Returns an error that names the setting if `value` is not a sensible length in pixels.

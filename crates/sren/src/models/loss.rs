@@ -2,7 +2,7 @@
 //!
 //! It is the cross entropy of the class, marginalised over orientations; with an orientation head,
 //! that of the orientation, given the class; and with a canonicalised branch, that of the branch. The
-//! scores of a log-polar branch count with those of the head.
+//! scores of a log-polar branch add to those of the head.
 
 use std::f64::consts::TAU;
 
@@ -113,7 +113,8 @@ fn check_weights(weights: Option<&[f32]>, classes: usize) -> Result<()> {
 
 /// The scores that the orientation is learned by, and the weight of its loss. The features learn it
 /// only from images that are rotated at random: where all are upright they would learn it from the
-/// pixel lattice, which does not rotate with the image.
+/// pixel lattice, which does not rotate with the image. A log-polar branch may learn it always:
+/// trained upright, it is as accurate on rotated images (docs/experiments-log.md).
 fn orientation_scores(
     head: &AnyHead,
     features: FeatureMap,

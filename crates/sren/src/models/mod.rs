@@ -14,6 +14,7 @@
 
 mod architecture;
 mod backbone;
+mod border;
 mod canonical;
 mod classifier;
 mod conv_layer;

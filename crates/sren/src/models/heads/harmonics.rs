@@ -6,6 +6,8 @@ use burn::nn::{Dropout, Linear};
 use burn::tensor::activation::relu;
 use burn::tensor::{Tensor, TensorData};
 
+use crate::error::Result;
+use crate::models::geometry::{Geometry, check_features};
 use crate::pose::Equivariance;
 
 /// Moments that rotate with the image: a rotation by a multiplies that of order k by `e^(i k a)`.
@@ -27,6 +29,63 @@ pub(crate) struct HarmonicLayers<'a> {
     pub(crate) dropout: Option<&'a Dropout>,
     /// From the hidden layer to classes.
     pub(crate) linear: &'a Linear,
+}
+
+/// Sizes of the [`HarmonicLayers`] of a configuration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HarmonicSizes {
+    /// Pooled features.
+    pub(crate) pooled: usize,
+    /// Channels of a moment.
+    pub(crate) channels: usize,
+    /// Moments.
+    pub(crate) moments: usize,
+    /// Channels of the hidden layer.
+    pub(crate) hidden: usize,
+    /// Classes.
+    pub(crate) classes: usize,
+    /// Orientations of a circle.
+    pub(crate) orientations: usize,
+}
+
+impl HarmonicSizes {
+    /// Adds the layers to `geometry`, their names after `prefix`.
+    pub(crate) fn trace(
+        self,
+        prefix: &str,
+        group: Equivariance,
+        geometry: &mut Geometry,
+    ) -> Result<()> {
+        let Self { pooled, channels, moments, hidden, classes, orientations } = self;
+        let rows = rows(orientations, group);
+        let parts = moments.saturating_mul(2);
+        // The moments as the hidden layer sees them, before they are rotated.
+        check_features(parts.saturating_mul(hidden))?;
+        let read = channels.saturating_mul(parts);
+        let inputs = pooled.saturating_add(read).saturating_add(1);
+        // Both parts of a moment are multiplied with both parts of a weight, then rotated.
+        let work = pooled
+            .saturating_add(read.saturating_mul(2))
+            .saturating_add(parts.saturating_mul(rows));
+        geometry.push(
+            format!("{prefix}hidden"),
+            [1, rows, hidden],
+            inputs.saturating_mul(hidden),
+            work.saturating_mul(hidden),
+        )?;
+        let weights = hidden.saturating_mul(classes);
+        geometry.push(
+            format!("{prefix}linear"),
+            [1, rows, classes],
+            weights.saturating_add(classes),
+            rows.saturating_mul(weights),
+        )
+    }
+}
+
+/// Orientations, of a circle's, that a network of `group` tells apart.
+fn rows(orientations: usize, group: Equivariance) -> usize {
+    if group.includes_rotation() { orientations } else { 1 }
 }
 
 impl HarmonicLayers<'_> {
@@ -52,7 +111,7 @@ impl HarmonicLayers<'_> {
 impl Harmonics<'_> {
     /// Orientations that a network of `group` tells apart.
     pub(crate) fn rows(self, group: Equivariance) -> usize {
-        if group.includes_rotation() { self.orientations } else { 1 }
+        rows(self.orientations, group)
     }
 
     /// `weight` `[2 moments c, hidden]` applied to moments `[n, 2 moments, c]` that are rotated by

@@ -4,7 +4,7 @@ mod harmonics;
 mod orientation;
 mod pooled;
 
-pub(crate) use harmonics::{HarmonicLayers, Harmonics};
+pub(crate) use harmonics::{HarmonicLayers, HarmonicSizes, Harmonics};
 pub(crate) use orientation::{MOMENTS, orientation_prior};
 pub use orientation::{OrientationHead, OrientationHeadConfig, marginalise, orientation_posterior};
 pub use pooled::{Pool, PooledHead, PooledHeadConfig};

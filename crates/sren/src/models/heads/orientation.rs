@@ -22,7 +22,7 @@ use num_complex::Complex32;
 use sren_kernels::PoseField;
 
 use super::Head;
-use super::harmonics::{HarmonicLayers, Harmonics};
+use super::harmonics::{HarmonicLayers, HarmonicSizes, Harmonics};
 use super::pooled::Pool;
 use crate::error::{Error, Result};
 use crate::layers::FeatureMap;
@@ -131,28 +131,16 @@ impl OrientationHeadConfig {
         geometry: &mut Geometry,
     ) -> Result<()> {
         self.check()?;
-        let rows = if group.includes_rotation() { self.orientations } else { 1 };
-        let (channels, hidden) = (geometry.channels(), self.hidden);
-        let (pooled, moments) =
-            (self.pool.width(channels), channels.saturating_mul(2 * self.moments));
-        let inputs = pooled.saturating_add(moments).saturating_add(1);
-        // Both parts of a moment are multiplied with both parts of a weight, then rotated.
-        let work = pooled
-            .saturating_add(moments.saturating_mul(2))
-            .saturating_add(2 * self.moments * rows);
-        geometry.push(
-            "head.hidden".into(),
-            [1, rows, hidden],
-            inputs.saturating_mul(hidden),
-            work.saturating_mul(hidden),
-        )?;
-        let weights = hidden.saturating_mul(classes);
-        geometry.push(
-            "head.linear".into(),
-            [1, rows, classes],
-            weights.saturating_add(classes),
-            rows.saturating_mul(weights),
-        )
+        let channels = geometry.channels();
+        let sizes = HarmonicSizes {
+            pooled: self.pool.width(channels),
+            channels,
+            moments: self.moments,
+            hidden: self.hidden,
+            classes,
+            orientations: self.orientations,
+        };
+        sizes.trace("head.", group, geometry)
     }
 }
 

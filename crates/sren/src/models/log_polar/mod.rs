@@ -25,8 +25,8 @@ use sren_math::Grid;
 use self::sampling::{LogPolarGrid, MIN_EXTENT};
 use super::conv_layer::{ConvLayer, ConvLayerConfig};
 use super::dropout;
-use super::geometry::{ConvShape, Geometry, check_length, within};
-use super::heads::{HarmonicLayers, Harmonics};
+use super::geometry::{ConvShape, Geometry, check_features, check_length, within};
+use super::heads::{HarmonicLayers, HarmonicSizes, Harmonics};
 use crate::error::{Error, Result};
 use crate::layers::{Mask, TapTable};
 use crate::pose::Equivariance;
@@ -44,7 +44,8 @@ pub struct LogPolarConfig {
     pub angles: usize,
     /// Samples along the radius.
     pub radii: usize,
-    /// Least and largest radius, in units of the object's extent.
+    /// Least and largest radius, in units of the object's extent: the root mean square distance of
+    /// what differs from the image's border from its centre.
     pub range: [f64; 2],
     /// The object's extent, in pixels, for a network that is not equivariant to scale.
     pub extent: f64,
@@ -167,25 +168,24 @@ impl LogPolarConfig {
         image_channels: usize,
     ) -> Result<()> {
         self.check(orientations)?;
+        check_features((self.angles * self.radii).saturating_mul(image_channels))?;
         let mut own = Geometry::new(Grid::pixels(self.angles, self.radii), image_channels);
         for (index, layer) in self.layers.iter().enumerate() {
             let ConvLayerConfig { channels, kernel, stride } = *layer;
             let shape = ConvShape { kernel, channels, stride, relative_pose: false };
             own.conv(format!("backbone.{index}.conv"), shape)?;
         }
-        let rows = if group.includes_rotation() { orientations } else { 1 };
-        let ([_, radii], hidden) = (self.output(), self.hidden);
-        let width = radii.saturating_mul(own.channels());
-        let moments = width.saturating_mul(2 * self.moments);
-        let parameters = width.saturating_add(moments).saturating_add(1).saturating_mul(hidden);
-        let work = width
-            .saturating_add(moments.saturating_mul(2))
-            .saturating_add(2 * self.moments * rows)
-            .saturating_mul(hidden);
-        own.push("hidden".into(), [1, rows, hidden], parameters, work)?;
-        let weights = hidden.saturating_mul(classes);
-        let work = rows.saturating_mul(weights);
-        own.push("linear".into(), [1, rows, classes], weights.saturating_add(classes), work)?;
+        let ([_, radii], channels) = (self.output(), own.channels());
+        let width = radii.saturating_mul(channels);
+        let sizes = HarmonicSizes {
+            pooled: width,
+            channels: width,
+            moments: self.moments,
+            hidden: self.hidden,
+            classes,
+            orientations,
+        };
+        sizes.trace("", group, &mut own)?;
         geometry.append("log_polar.", own)
     }
 }

@@ -4,41 +4,43 @@ use std::f64::consts::TAU;
 
 use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
-use sren_math::border_mean;
 
 use crate::error::{Error, Result};
+use crate::models::border::border_colour;
 use crate::pose::Equivariance;
 
 /// Least extent, in pixels.
 pub(crate) const MIN_EXTENT: f32 = 1.0;
 
 /// Where the log-polar coordinates of an image lie, in pixels.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Origin {
-    pub(crate) centre: [f32; 2],
-    pub(crate) extent: f32,
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    centre: [f32; 2],
+    extent: f32,
 }
 
 impl Origin {
     /// Mean and root mean square distance of what differs from the border: pixels `[h, w, c]`,
     /// relative to its mean. Both move, turn and grow with the object.
     fn of(pixels: &[f32], [h, w, c]: [usize; 3]) -> Self {
-        let weight = |at: usize| pixels[at * c..][..c].iter().map(|value| value.abs()).sum::<f32>();
+        let weight = |at: usize| {
+            pixels[at * c..][..c].iter().map(|value| f64::from(value.abs())).sum::<f64>()
+        };
         // From the middle of the image: a blank one has its origin there.
         let point = |at: usize| {
-            let [x, y] = [at % w, at / w].map(|x| x as f32);
-            [x - 0.5 * (w as f32 - 1.0), y - 0.5 * (h as f32 - 1.0)]
+            let [x, y] = [at % w, at / w].map(|x| x as f64);
+            [x - 0.5 * (w as f64 - 1.0), y - 0.5 * (h as f64 - 1.0)]
         };
-        let weights: Vec<f32> = (0..h * w).map(weight).collect();
-        let sum = weights.iter().sum::<f32>().max(f32::MIN_POSITIVE);
-        let mean = |value: &dyn Fn([f32; 2]) -> f32| {
-            weights.iter().enumerate().map(|(at, weight)| weight * value(point(at))).sum::<f32>()
+        let weights: Vec<f64> = (0..h * w).map(weight).collect();
+        let sum = weights.iter().sum::<f64>().max(f64::from(f32::MIN_POSITIVE));
+        let mean = |value: &dyn Fn([f64; 2]) -> f64| {
+            weights.iter().enumerate().map(|(at, weight)| weight * value(point(at))).sum::<f64>()
                 / sum
         };
         let [x, y] = [mean(&|[x, _]| x), mean(&|[_, y]| y)];
         let square = mean(&|[u, v]| (u - x).powi(2) + (v - y).powi(2));
-        let centre = [x + 0.5 * (w as f32 - 1.0), y + 0.5 * (h as f32 - 1.0)];
-        Self { centre, extent: square.sqrt().max(MIN_EXTENT) }
+        let centre = [x + 0.5 * (w as f64 - 1.0), y + 0.5 * (h as f64 - 1.0)].map(|x| x as f32);
+        Self { centre, extent: (square.sqrt() as f32).max(MIN_EXTENT) }
     }
 }
 
@@ -132,12 +134,7 @@ fn add_sample(pixels: &[f32], [h, w, c]: [usize; 3], [x, y]: [f32; 2], out: &mut
 }
 
 /// Pixels `[h, w, c]` less the mean of their border, by channel.
-fn relative(pixels: &[f32], [h, w, c]: [usize; 3]) -> Vec<f32> {
-    let mut relative = pixels.to_vec();
-    for channel in 0..c {
-        let plane: Vec<f32> = pixels.iter().skip(channel).step_by(c).copied().collect();
-        let level = border_mean(&plane, h, w) as f32;
-        relative.iter_mut().skip(channel).step_by(c).for_each(|value| *value -= level);
-    }
-    relative
+fn relative(pixels: &[f32], size: [usize; 3]) -> Vec<f32> {
+    let border = border_colour(pixels, size);
+    pixels.iter().zip(border.iter().cycle()).map(|(value, level)| value - level).collect()
 }

@@ -43,7 +43,7 @@ pub enum Preset {
     Default,
     /// The wide network on images rotated and scaled slightly: SREN+, some ninety CPU-minutes.
     Plus,
-    /// The paper's ResNet-18, some 150 CPU-minutes.
+    /// The paper's ResNet-18, some ninety CPU-minutes.
     Paper,
     /// Photographs, some thousands of them.
     Photos,
